@@ -108,15 +108,6 @@ def test_a_store_of_something_else(plan: Plan, data: dict[str, str], after: Plan
     assert content(tmp_path) == before
 
 
-def test_settings_that_pieces_do_not_depend_on_may_change(tmp_path: Path) -> None:
-    class Free(Plan):
-        def settled(self) -> dict[str, Any]:
-            return {"width": self.width}
-
-    Pieces(tmp_path, Free(ends=(1.0, 2.0))).write("one", {})
-    assert "one" in Pieces(tmp_path, Free(ends=(3.0, 4.0)))
-
-
 def test_a_file_and_a_folder_of_other_things_are_refused_and_kept(tmp_path: Path) -> None:
     file = tmp_path / "r.jsonl"
     file.write_text("kept\n")

@@ -75,16 +75,6 @@ def test_scores_have_their_type_and_positives_at_random_places(kind: str) -> Non
         assert rw.structured_hinge(found, relevant, "ap").value == pytest.approx(0, abs=1e-9)
 
 
-@pytest.mark.parametrize("order", scores.ORDERS)
-def test_orders_rearrange_the_negatives_only(order: str) -> None:
-    sample, plain = scores.in_order(order, *SIZE), scores.normal(*SIZE)
-    np.testing.assert_array_equal(sample.relevant, plain.relevant)
-    np.testing.assert_array_equal(sample.scores[sample.relevant], plain.scores[plain.relevant])
-    np.testing.assert_array_equal(np.sort(sample.negatives), np.sort(plain.negatives))
-    turns = np.count_nonzero(np.diff(np.sign(np.diff(sample.negatives))))
-    assert turns == {"ascending": 0, "descending": 0, "organ pipe": 1}[order]
-
-
 def test_zero_one_hinge_is_the_mean_of_margins_and_its_gradient() -> None:
     sample = scores.Sample(np.array([0.5, 2.0, -3.0, 0.5], np.float32), np.array([True, True, False, False]))
     value, gradient = opponents.zero_one_hinge(sample)

@@ -19,7 +19,6 @@ from rankwise_lab.benchmarks.finetune_model import (  # noqa: E402
     ARMS,
     Arm,
     Part,
-    focal,
     mean_ap,
     network,
     one_thread,
@@ -180,12 +179,6 @@ def test_the_softmax_is_of_each_positive_against_the_negatives_of_its_class() ->
     value = softmax(none, torch.zeros(3, 2))
     value.backward()
     assert (value.item(), none.grad.abs().max().item()) == (0.0, 0.0), "without positives"
-
-
-def test_the_focal_loss_weighs_by_the_square_of_what_is_missing() -> None:
-    scores, target = torch.log(torch.tensor([[3.0], [3.0]], dtype=torch.float64)), torch.tensor([[1.0], [0.0]])
-    expected = (-np.log(3 / 4) * (1 / 4) ** 2 - np.log(1 / 4) * (3 / 4) ** 2) / 2
-    assert focal(scores, target.double()).item() == pytest.approx(expected, rel=RTOL)
 
 
 # Summary

@@ -148,14 +148,6 @@ def test_without_data_rows_show_a_dash(tmp_path: Path, monkeypatch: pytest.Monke
     assert digits["measured"] > 0, "needs no data"
 
 
-def test_without_lightgbm_the_rows_of_trees_say_so(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("rankwise_lab.benchmarks.trees.find_spec", lambda name: None)
-    benchmark = _benchmark("trees")
-    rows = benchmark.run(benchmark.sizes.quick())["sections"][0]["rows"]
-    assert [row["measured"] for row in rows] == [None] * 3
-    assert all("LightGBM is not installed" in row["what"] for row in rows)
-
-
 def test_first_calls_are_held_against_another_version() -> None:
     own = Path(rankwise.__file__).parents[1]
     rows = BENCHMARK.run(replace(Sizes.quick(), against=own))["sections"][0]["rows"]

@@ -209,9 +209,3 @@ def test_a_figure_has_a_panel_for_each_thing_that_is_there(found: Demo) -> None:
     assert len(figures.draw(found.curves, {}).axes) == 1
     (alone,) = figures.draw([], found.histories).axes
     assert alone.get_ylabel() == "relative duality gap"
-
-
-def test_a_gap_of_zero_does_not_spoil_the_scale() -> None:
-    history = {"iteration": np.array([1, 2, 3]), "gap": np.array([1.0, 0.1, 0.0])}
-    (axes,) = figures.draw([], {"model": history}).axes
-    assert axes.get_ylim()[0] > 1e-3

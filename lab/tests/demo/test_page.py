@@ -183,23 +183,6 @@ def test_the_tiles_have_the_numbers(found: Demo, with_ap: WithAP) -> None:
     assert "no interval" in words.tiles(with_ap([0.6], [0.5]))[2][1]
 
 
-def test_the_text_begins_with_the_comparison_and_has_every_table_and_check(found: Demo) -> None:
-    lines = as_lines(found, 100)
-    assert max(map(len, lines)) <= 110
-    assert lines[0] == by_split(found).title
-    assert lines.index(structured.quality(found).title) > lines.index("Structured SVMs, as in the paper")
-    rows = [re.split(r"\s{2,}", line.strip()) for line in lines]
-    for table in (by_split(found), structured.quality(found), *map(structured.inference, found.races)):
-        assert table.title in lines
-        for row in (table.columns, *table.rows):
-            assert list(row) in rows
-    for check in found.checks:
-        assert f"  ok      {check}" in lines
-    text = " ".join(lines)
-    for sentence in (*words.lines(found), *structured.about_quality(found), *structured.about_inference(found)):
-        assert sentence in text
-
-
 def test_what_is_said_of_the_losses_follows_the_numbers(found: Demo) -> None:
     def with_losses(values: list[float]) -> str:
         *models, baseline = (

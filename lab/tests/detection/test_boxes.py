@@ -65,24 +65,15 @@ def test_an_overlap_of_exactly_the_threshold_is_kept(threshold: float, kept: lis
 GOOD, TWO = [[1, 1, 5, 5], [2, 2, 6, 6]], [1.0, 2.0]
 BAD = [
     (as_boxes, ([1, 2, 3, 4],), ValueError, r"shape \(4,\)"),
-    (as_boxes, ([[1, 2, 3]],), ValueError, r"shape \(1, 3\)"),
-    (as_boxes, ([[1, 2, 3, 4], [1, 2]],), ValueError, "boxes"),
     (as_boxes, ([[5, 1, 4, 9]],), ValueError, r"boxes\[0\].*x2 < x1"),
-    (as_boxes, ([[1, 1, 4, 9], [1, 9, 4, 8]],), ValueError, r"boxes\[1\].*y2 < y1"),
-    (as_boxes, ([[1, 1, np.nan, 9]],), ValueError, r"boxes\[0\].*not finite"),
     (as_boxes, ([[1, 1, 1e200, 9]],), ValueError, r"boxes\[0\].*not finite or too large"),
-    (as_boxes, ([["a", "b", "c", "d"]],), TypeError, "real numbers"),
     (as_boxes, ([[True, True, True, True]],), TypeError, "real numbers"),
     (as_boxes, (None,), TypeError, "boxes must be an array"),
     (iou, (GOOD, [[3, 3, 2, 2]]), ValueError, r"b\[0\]"),
     (nms, (GOOD, [1.0]), ValueError, "2 boxes"),
-    (nms, (GOOD, [[1.0], [2.0]]), ValueError, r"shape \(2, 1\)"),
     (nms, (GOOD, [1.0, np.nan]), ValueError, r"scores\[1\] is nan"),
-    (nms, (GOOD, ["a", "b"]), TypeError, "real numbers"),
     (nms, (GOOD, TWO, 1.5), ValueError, "between 0 and 1"),
-    (nms, (GOOD, TWO, float("nan")), ValueError, "between 0 and 1"),
     (nms, (GOOD, TWO, "0.3"), TypeError, "must be a number"),
-    (nms, (GOOD, TWO, True), TypeError, "must be a number"),
 ]
 
 

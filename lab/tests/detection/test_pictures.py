@@ -13,9 +13,9 @@ from rankwise_lab.detection.pictures import draw, encode
 
 pillow = pytest.importorskip("PIL.Image")
 
-ORANGE, BLUE, PURPLE = (230, 159, 0), (86, 180, 233), (204, 121, 167)
 WHITE, INK = (255, 255, 255), (22, 24, 26)
 GREEN = (20, 90, 60)
+ORANGE, BLUE = (230, 159, 0), (86, 180, 233)
 BOX = [[101, 201, 300, 400]]
 
 
@@ -98,13 +98,11 @@ NO_IMAGES = {
 BAD: list[tuple[Callable[..., Any], tuple[Any, ...], dict[str, Any], str]] = [
     *((draw, (image, [], []), {}, says) for says, image in NO_IMAGES.items()),
     (draw, (plain(), [[5, 1, 1, 5]], [1.0]), {}, r"boxes\[0\]"),
-    (draw, (plain(), BOX, [1.0, 2.0]), {}, "one score per box"),
     (draw, (plain(), BOX, [np.nan]), {}, r"scores\[0\] is nan"),
     (draw, (plain(), BOX, [1.0], ["a", "b"]), {}, "2 labels and 1 boxes"),
     (draw, (plain(), BOX, [1.0], None, [[5, 1, 1, 5]]), {}, r"truth\[0\]"),
     (draw, (plain(), BOX, [1.0], ["a"]), {"classes": ["b"]}, "the label 'a' is not among classes"),
     (draw, (plain(), BOX, [1.0]), {"side": 0}, "side must be a whole number from 1, got 0"),
-    (draw, (plain(), BOX, [1.0]), {"side": 1.5}, "side must be a whole number"),
     (encode, (pillow.fromarray(plain()), "gif"), {}, "unknown kind='gif'"),
 ]
 

@@ -19,7 +19,6 @@ pytest.importorskip("efficientnet_lite_pytorch")
 from PIL import Image  # noqa: E402
 from rankwise_lab.detection import prepare  # noqa: E402
 from rankwise_lab.detection.shapes import write_shapes  # noqa: E402
-from rankwise_lab.detection.store import FeatureStore  # noqa: E402
 from rankwise_lab.detection.voc import VocError  # noqa: E402
 from rankwise_lab.detection.writing import StoreWriter  # noqa: E402
 from torch import nn  # noqa: E402
@@ -108,19 +107,6 @@ def test_after_ctrl_c_the_command_says_how_to_go_on_to_the_same_bytes(
     assert said in capsys.readouterr().err
     assert run(devkit, tmp_path / "f") == 0
     assert bytes_of(tmp_path / "f") == bytes_of(tmp_path / "whole")
-
-
-def test_the_command_says_what_was_made(devkit: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert run(devkit, tmp_path / "f", "--workers", "2", "--sets", "test") == 0
-    said = capsys.readouterr()
-    assert "f: 4 images, " in said.out
-    assert "320 features each" in said.out
-    assert "classes: disc, square\nsets: test 4\n" in said.out
-    assert said.err == "Preparing 4 images\n"
-    assert len(FeatureStore.open(tmp_path / "f")) == 4
-    assert run(devkit, tmp_path / "f", "--quiet", "--sets", "test") == 0
-    said = capsys.readouterr()
-    assert said.out == said.err == ""
 
 
 @pytest.mark.parametrize("bad", ["truncated", "empty", "text"])

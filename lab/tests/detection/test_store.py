@@ -212,14 +212,3 @@ def test_a_folder_that_does_not_fit_or_is_none_is_refused(tmp_path: Path, whole:
     (tmp_path / "manifest.json").write_text('{"format": "letters"}')
     with pytest.raises(ValueError, match="is not a manifest of features"):
         FeatureStore.open(tmp_path)
-
-
-def test_rows_of_another_shape_are_refused(tmp_path: Path) -> None:
-    boxes, features = windows(0)
-    writer = StoreWriter(tmp_path, manifest())
-    for bad in ((boxes, features[:, 1:]), (boxes[1:], features), (boxes[:0], features[:0])):
-        with pytest.raises(ValueError, match=r"wanted are \(m, 4\), \(m, 6\)"):
-            writer.append(*bad)
-    assert writer.done == 0
-    with pytest.raises(ValueError, match="0 of 4 images are there"):
-        writer.finish()

@@ -159,7 +159,6 @@ BAD: dict[str, Callable[[dict[str, Any], dict[str, Any]], None]] = {
     "an option of none": options(1, loud=True), "channels": options(0, out_channels=3),
     "huge": options(0, in_channels=1 << 40), "large": options(4, in_features=1 << 20, out_features=1 << 20),
     "a device": options(4, device="nowhere"), "mode": options(0, padding_mode="eval"),
-    "no parts": lambda header, arrays: header.pop("parts"), "empty": lambda header, arrays: header.update(parts=[]),
     "text": lambda header, arrays: header.update(parts="Linear"),
     "no options": lambda header, arrays: header["parts"][0].pop("options"),
     "no channels_last": lambda header, arrays: header.pop("channels_last"),

@@ -115,14 +115,6 @@ def test_gradients_by_finite_differences(name: str, k: int, kind: str, loss: str
         torch.testing.assert_close(problem.dot(planes[False], D), slope, rtol=1e-6, atol=1e-7)
 
 
-@pytest.mark.parametrize(
-    ("name", "k", "n", "compressed"), [(DENSE, 0, 4, True), (DENSE, 0, 5, False), (CONVOLUTIONAL, 4, 1, False)]
-)
-def test_few_gradients_are_kept_by_sample(name: str, k: int, n: int, compressed: bool) -> None:
-    blocks = samples(name, n, block_size=n)
-    assert LayerProblem(made(name)[0], k, blocks, BlockLoss("ap", N_CLASSES)).compressed is compressed
-
-
 @places
 def test_nothing_depends_on_what_memory_lets_be_kept(name: str, k: int, kind: str, rng: np.random.Generator) -> None:
     kept, anew, some = (problem_of(name, k, kind, "ap", memory=memory) for memory in (1e9, 0.0, 600.0))

@@ -51,21 +51,6 @@ def test_C_is_chosen_as_RankSVMCV_chooses_it(part: Part, loss: str, metric: str)
         assert found["gap"] <= ACTION.tol
 
 
-def test_the_folds_of_a_class_and_loss_are_trained_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    ran, fit = [], RankSVMCV.fit
-
-    def noted(self: RankSVMCV, *given: Any) -> Any:
-        ran.append(self.loss)
-        return fit(self, *given)
-
-    monkeypatch.setattr(RankSVMCV, "fit", noted)
-    for _ in range(2):
-        experiment = ActionExperiment(DATA, tmp_path, ACTION)
-        values = [experiment.chosen(1, loss, metric) for loss, metric in PAIRS]
-        assert ran == list(MEASURES)
-        assert values[1] == experiment.model(1, "zero-one", "ndcg").C
-
-
 @pytest.mark.parametrize("metric", PAPER)
 def test_intervals_are_quantiles_over_the_same_redrawn_samples(wholes: Any, part: Part, metric: str) -> None:
     experiment = ActionExperiment(DATA, wholes.folder / "action", ACTION)

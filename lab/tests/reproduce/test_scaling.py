@@ -119,17 +119,6 @@ def test_samples_are_of_the_counts_asked_for_and_fewer_are_among_more() -> None:
         draw_samples(relevant, 5, 1000, seed=0)
 
 
-def test_the_papers_class_is_taken_and_else_the_first_that_is_not_too_rare(data: ActionData, tmp_path: Path) -> None:
-    rare = data.Y.copy()
-    rare[60:, 1] = False
-    assert experiment(data, tmp_path / "a").k == 1
-    assert experiment(data._replace(classes=("a", "b", "c")), tmp_path / "b").k == 0
-    assert experiment(data, tmp_path / "c", classes=[2, 0]).k == 2
-    assert experiment(data._replace(Y=rare), tmp_path / "d").k == 0
-    with pytest.raises(ValueError, match="class 'phoning' has too few samples"):
-        experiment(data._replace(Y=rare), tmp_path / "e", classes=[1])
-
-
 def test_quadratic_methods_stop(data: ActionData, tmp_path: Path, timed: None) -> None:
     one = experiment(data, tmp_path)
     found = document(one, one.run(), {})
