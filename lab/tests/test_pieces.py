@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 import io
 import json
 import os
@@ -15,7 +14,6 @@ from typing import Any
 
 import archives
 import pytest
-import rankwise_lab
 from archives import content
 from dying import killed_by
 from rankwise_lab import pieces
@@ -178,18 +176,3 @@ def test_several_processes_may_finish_pieces_the_same_ones_too(tmp_path: Path) -
     assert said.getvalue() == "Twenty\n"
     assert all(store.read(name) == {"numbers": list(range(2000))} for name in names)
     assert len(list(tmp_path.iterdir())) == 21
-
-
-PACKAGE = Path(rankwise_lab.__file__).parent
-
-
-def test_data_and_caches_are_looked_for_in_one_place() -> None:
-    """Nowhere else is a variable of the environment named by itself: what is said to people is in longer texts."""
-    names = {"RANKWISE_DATA", "RANKWISE_CACHE_DIR", "XDG_CACHE_HOME"}
-    naming = {
-        path.relative_to(PACKAGE).as_posix()
-        for path in PACKAGE.rglob("*.py")
-        for node in ast.walk(ast.parse(path.read_text("utf-8")))
-        if isinstance(node, ast.Constant) and isinstance(node.value, str) and node.value in names
-    }
-    assert naming == {"data/folder.py"}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -13,17 +12,14 @@ import pytest
 from rankwise_lab.benchmarks import bags
 from rankwise_lab.benchmarks.bags import (
     CONTENDERS,
-    REFERENCE,
     BagSet,
     extremes,
     load_sets,
     means,
     read_csv,
     scaled_bags,
-    summarise,
 )
-from rankwise_lab.benchmarks.contenders import Contender, Fitted
-from rankwise_lab.benchmarks.quality import Plan, Record
+from rankwise_lab.benchmarks.contenders import Fitted
 from rankwise_lab.benchmarks.tasks import Data
 from rankwise_lab.data.folder import MissingDataError
 from sklearn.metrics import average_precision_score
@@ -134,29 +130,3 @@ def test_latent_rankers_and_extremes_find_the_instance_that_means_hide(few_Cs: N
 
 
 # Summary
-
-PLAN = Plan(repeats=1, folds=3)
-TWO = tuple(Contender(name, lambda X, y, seed: pytest.fail("fitted")) for name in (REFERENCE, "mean"))
-
-
-def _records(name: str, ours: tuple[float, ...] = (0.5, 0.9, 0.7)) -> list[Record]:
-    aps = {REFERENCE: ours, "mean": (0.6, 0.6, 0.6)}
-    return [
-        Record(name, 30, 4, 10, 0, fold, contender, ap, 0.5, 2.0, 1.5, 1)
-        for contender, values in aps.items()
-        for fold, ap in enumerate(values)
-    ]
-
-
-def test_differences_are_paired_by_fold_with_the_corrected_interval_and_by_set_with_students() -> None:
-    found = summarise(_records("musk1") + _records("protein", (0.9, 0.9, 0.9)), PLAN, TWO)
-    first = found["sets"][0]
-    assert (first["set"], first["bags"], first["d"], first["positive"]) == ("musk1", 30, 4, 10)
-    # t of 2 degrees of freedom; the differences are −0.1, 0.3, 0.1; 1/3 more for the mean, 1/2 for parts that overlap
-    half = 4.302652729911275 * 0.2 * np.sqrt(1 / 3 + 1 / 2)
-    assert first["less"]["mean"] == pytest.approx({"mean": 0.1, "low": 0.1 - half, "high": 0.1 + half}, rel=1e-9)
-    assert (first["seconds"]["mean"], first["warnings"]["mean"]) == (1.5, 3)
-    assert found["ap"] == pytest.approx({REFERENCE: 0.8, "mean": 0.6})
-    half = 12.706204736174694 * np.sqrt(0.02 / 2)  # t of 1 degree of freedom; 0.1 and 0.3
-    assert found["less"]["mean"] == pytest.approx({"mean": 0.2, "low": 0.2 - half, "high": 0.2 + half})
-    assert json.loads(json.dumps(found)) == found

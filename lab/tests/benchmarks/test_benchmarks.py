@@ -5,7 +5,6 @@ from __future__ import annotations
 import subprocess
 import sys
 import time
-from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -17,8 +16,6 @@ from rankwise_lab.measuring import machine, opponents, scores
 from rankwise_lab.measuring.timing import Seconds, compare
 
 import rankwise as rw
-
-SIZE = (20, 500)
 
 
 def test_compare_warms_up_and_then_alternates_opponents() -> None:
@@ -50,29 +47,6 @@ def test_trained_like_scores_leave_one_negative_in_a_hundred_active(loss: str) -
     active = np.count_nonzero(ranks <= 50) / 20_000
     assert active == pytest.approx(scores.ACTIVE, rel=0.1)
     assert scores.active_share(sample, loss) == pytest.approx(active)
-
-
-KINDS: dict[str, Callable[..., scores.Sample]] = {
-    "float64": partial(scores.normal, dtype="float64"),
-    "float16": partial(scores.normal, dtype="float16"),
-    "float32": scores.normal,
-    "separated": scores.separated,
-    "heavy-tailed": scores.heavy_tailed,
-    "two-valued": scores.two_valued,
-    "constant": scores.constant,
-}
-
-
-@pytest.mark.parametrize("kind", KINDS)
-def test_scores_have_their_type_and_positives_at_random_places(kind: str) -> None:
-    found, relevant = KINDS[kind](*SIZE)
-    assert found.dtype == (kind if kind.startswith("float") else "float32")
-    assert (found.shape, relevant.shape, relevant.sum()) == ((sum(SIZE),), (sum(SIZE),), SIZE[0])
-    assert not relevant[: SIZE[0]].all()
-    assert not relevant[-SIZE[0] :].all()
-    np.testing.assert_array_equal(found, KINDS[kind](*SIZE).scores)
-    if kind == "separated":
-        assert rw.structured_hinge(found, relevant, "ap").value == pytest.approx(0, abs=1e-9)
 
 
 def test_zero_one_hinge_is_the_mean_of_margins_and_its_gradient() -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import numpy as np
@@ -14,7 +13,7 @@ pytest.importorskip("PIL.Image")
 from rankwise_lab.benchmarks import retrieval  # noqa: E402
 from rankwise_lab.benchmarks.arms import Arm  # noqa: E402
 from rankwise_lab.benchmarks.finetune_model import one_thread  # noqa: E402
-from rankwise_lab.benchmarks.retrieval import Plan, Record, run, summarise  # noqa: E402
+from rankwise_lab.benchmarks.retrieval import Plan, run  # noqa: E402
 from rankwise_lab.benchmarks.retrieval_model import (  # noqa: E402
     ARMS,
     METRICS,
@@ -100,29 +99,3 @@ def test_the_rate_that_validates_best(omniglot_data: Path, tmp_path: Path, monke
     assert record.validation == [0.2, 0.4]
     assert record.learning_rate == 1e-2
     assert record.test == {"B": dict.fromkeys(METRICS, 0.6), "C": dict.fromkeys(METRICS, 0.7)}
-
-
-def _record(seed: int, arm: str, *values: float) -> Record:
-    test = {
-        alphabet: dict(zip(METRICS, (v, v + 0.1, v + 0.2), strict=True))
-        for alphabet, v in zip("BC", values, strict=True)
-    }
-    return Record(seed, arm, 1e-3, [0.1, 0.0], test, 1.0)
-
-
-PAIR = [BY_NAME["SmoothAP"], BY_NAME["hinge"]]
-FOUND = [
-    *(_record(seed, "SmoothAP", 0.2, 0.4) for seed in (0, 1, 2)),
-    *(_record(seed, "hinge", 0.3 + 0.1 * seed, 0.5 + 0.1 * seed) for seed in (0, 1)),
-]
-
-
-def test_means_are_over_alphabets_and_differences_to_the_best_baseline_over_whole_seeds() -> None:
-    found = summarise(FOUND, PLAN, PAIR)
-    assert found["seeds"] == [0, 1]
-    assert found["metrics"]["MAP@R"]["hinge"] == pytest.approx([0.4, 0.5])
-    assert found["metrics"]["recall@1"]["SmoothAP"] == pytest.approx([0.5, 0.5])
-    assert found["alphabets"]["C"] == pytest.approx({"SmoothAP": 0.4, "hinge": 0.55})
-    assert found["best_baseline"] == "SmoothAP"
-    assert found["differences"]["SmoothAP"]["hinge"]["mean"] == pytest.approx(0.15)
-    assert json.loads(json.dumps(found["differences"])) == found["differences"]

@@ -49,18 +49,6 @@ def test_a_window_is_what_is_between_its_corners_both_inside_and_seen_as_red_gre
     np.testing.assert_allclose(CropFeatures(colours(), crop=8)(image, [[8, 5, 12, 10]]), [expected], atol=1e-6)
 
 
-def test_context_is_what_is_around_within_the_image() -> None:
-    image = np.zeros((20, 30, 3), np.uint8)
-    image[:, 10:20] = 255
-    inner, wide, left = (
-        CropFeatures(colours(), crop=8, context=context).crops(image, [box])
-        for context, box in ((0.0, [11, 1, 20, 20]), (0.5, [11, 1, 20, 20]), (9.0, [1, 1, 10, 20]))
-    )
-    assert (inner[:, :, 1:-1] == 255).all()
-    assert 110 < wide.mean() < 145
-    assert 70 < left.mean() < 100
-
-
 def test_a_map_is_averaged_by_a_copy_in_evaluation_mode_to_rows_of_length_one() -> None:
     model = network().train()
     described = CropFeatures(model, crop=16)

@@ -91,7 +91,6 @@ def test_files_hold_no_metadata(kind: Any) -> None:
 
 NO_IMAGES = {
     r"shape \(5, 5\)": np.zeros((5, 5), np.uint8),
-    r"shape \(5, 5, 4\)": np.zeros((5, 5, 4), np.uint8),
     "dtype float64": np.zeros((5, 5, 3)),
     r"shape \(0, 5, 3\)": np.zeros((0, 5, 3), np.uint8),
 }

@@ -41,21 +41,6 @@ def test_blocks_part_the_samples_into_sizes_that_differ_by_at_most_one(n: int, b
     assert len(blocks) in (1, n) or not torch.equal(again.images(0), other.images(0))
 
 
-def test_the_digest_tells_images_labels_and_dtypes_apart_and_arrays_from_tensors_not() -> None:
-    images, labels = samples()
-    other = images.copy()
-    other[5, 1, 2, 2] += 1e-3
-    digests = [
-        Blocks(images, labels, 4).digest(),
-        Blocks(other, labels, 4).digest(),
-        Blocks(images, labels[::-1], 4).digest(),
-        Blocks(images, labels, 4, dtype=torch.float64).digest(),
-        Blocks(images.reshape(23, 18), labels, 4).digest(),
-    ]
-    assert len(set(digests)) == 5
-    assert Blocks(torch.from_numpy(images), torch.from_numpy(labels), 4).digest() == digests[0]
-
-
 def with_value(value: float) -> Any:
     images, _ = samples(9)
     images[7, 1, 0, 2] = value

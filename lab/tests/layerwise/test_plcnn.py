@@ -58,13 +58,8 @@ def test_the_papers_network_comes_in_other_sizes_and_batch_normalisation_is_not_
     net = PLCNN.cifar10(4, n_classes=7, in_channels=1, batch_norm=False)
     assert net(torch.zeros(2, 1, 32, 32)).shape == (2, 7)
     assert not any(isinstance(one, nn.BatchNorm2d) for one in net)
-    for name, wrong in (
-        *(("width", one) for one in (0, -1, 1.5, "64", None, True)),
-        ("n_classes", 0),
-        ("in_channels", 0),
-    ):
-        with pytest.raises(ValueError, match=f"{name} must be a whole number, at least 1"):
-            PLCNN.cifar10(**{name: wrong})
+    with pytest.raises(ValueError, match="width must be a whole number, at least 1"):
+        PLCNN.cifar10(width=1.5)
     net = every_part()
     wanted = sum((one**2).sum() for k in net.trainable for one in net[k].parameters())
     net.regulariser().backward()

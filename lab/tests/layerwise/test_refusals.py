@@ -109,12 +109,6 @@ def test_a_network_that_does_not_fit_the_images_is_refused(net: Any, shape: tupl
         LWSVM(net).fit((np.zeros(shape, np.float32), LABELS))
 
 
-def test_a_loss_of_the_users_own_is_scored_by_another() -> None:
-    model = LWSVM(network(), OWN, score="ap", pretrain_epochs=0, warmup_epochs=1, max_passes=0)
-    assert model.fit((IMAGES, LABELS), (IMAGES, LABELS)).score_ is not None
-    assert model.fit((IMAGES, LABELS)).score_ is None
-
-
 def test_a_checkpoint_must_be_a_folder(tmp_path: Path) -> None:
     file = tmp_path / "file"
     file.write_text("")

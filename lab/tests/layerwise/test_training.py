@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import csv
 from itertools import pairwise
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -239,18 +237,3 @@ def test_ctrl_c_leaves_the_best_network_so_far_and_goes_on(monkeypatch: pytest.M
     kept = layers[-1] if val is None else max(layers, key=lambda row: row["score"])
     assert objective(model.net, blocks, BlockLoss("ap", 3), 1e-3) == pytest.approx(kept["objective"], rel=1e-12)
     assert model.score_ == kept["score"]
-
-
-def test_progress_is_a_line_and_the_log_the_history(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
-    LWSVM(network(), **QUICK).warm_up(TRAIN)
-    assert capsys.readouterr().err == ""
-    model = LWSVM(network(), **QUICK).fit(TRAIN, VAL, progress=True, checkpoint=tmp_path)
-    said = capsys.readouterr().err.splitlines()[-1]
-    assert said.startswith(f"LWSVM ap: fit_layers, pass {model.n_passes_}, layer 0, epoch ")
-    assert f"objective {model.objective_:.6g}" in said
-    assert said.endswith(" s")
-    assert sorted(file.name for file in tmp_path.iterdir()) == ["log.csv", "lwsvm.rw"]
-    with (tmp_path / "log.csv").open(newline="") as file:
-        rows = list(csv.DictReader(file))
-    for row, kept in zip(rows, model.history_, strict=True):
-        assert row == {name: "" if value is None else str(value) for name, value in kept.items()}

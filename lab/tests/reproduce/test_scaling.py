@@ -13,7 +13,7 @@ import pytest
 from rankwise_lab.measuring import scores
 from rankwise_lab.reproduce import scaling
 from rankwise_lab.reproduce.action_data import ActionData
-from rankwise_lab.reproduce.scaling import ScalingExperiment, draw_samples
+from rankwise_lab.reproduce.scaling import ScalingExperiment
 from rankwise_lab.reproduce.scaling_curves import (
     QS,
     ROWS,
@@ -104,19 +104,6 @@ def test_the_largest_factor_is_the_least_that_any_law_has(a: float, b: float, no
     assert law.factor <= grid <= 1.05 * law.factor
     assert t[law.slowest] / law(w[law.slowest]) == pytest.approx(law.factor, rel=1e-9)
     assert law(w[law.fastest]) / t[law.fastest] == pytest.approx(law.factor, rel=1e-9)
-
-
-def test_samples_are_of_the_counts_asked_for_and_fewer_are_among_more() -> None:
-    relevant = np.random.default_rng(1).random(200) < 0.2
-    few, many = draw_samples(relevant, 5, 40, seed=0), draw_samples(relevant, 20, 90, seed=0)
-    for rows, n_pos, n_neg in ((few, 5, 40), (many, 20, 90)):
-        assert (int(relevant[rows].sum()), int((~relevant[rows]).sum())) == (n_pos, n_neg)
-        assert (np.diff(rows) > 0).all()
-    assert set(few) <= set(many)
-    np.testing.assert_array_equal(few, draw_samples(relevant, 5, 40, seed=0))
-    assert not np.array_equal(few, draw_samples(relevant, 5, 40, seed=1))
-    with pytest.raises(ValueError, match="1,000 samples of one class are needed; there are"):
-        draw_samples(relevant, 5, 1000, seed=0)
 
 
 def test_quadratic_methods_stop(data: ActionData, tmp_path: Path, timed: None) -> None:
