@@ -27,6 +27,10 @@ def iou(a: ArrayLike, b: ArrayLike) -> NDArray[np.float64]:
     ndarray of shape (n, m)
         Overlap of each box of a with each box of b, from 0 to 1.
 
+    See Also
+    --------
+    nms : Drops boxes that overlap a better one.
+
     Examples
     --------
     >>> from rankwise_lab.detection import iou
@@ -57,6 +61,10 @@ def nms(boxes: ArrayLike, scores: ArrayLike, threshold: float = 0.3) -> NDArray[
     -------
     ndarray of shape (kept,)
         Indices of the boxes that are kept, best first.
+
+    See Also
+    --------
+    detect : Scores the windows of images and applies this function.
 
     Examples
     --------

@@ -53,6 +53,18 @@ class Recipe:
         Number of threads.
     seed : int, default 0
         Seed for the start "random".
+
+    See Also
+    --------
+    train : Trains a detector by a recipe.
+    rankwise.latent.LatentRankSVM : The estimator, with details of these settings.
+
+    Examples
+    --------
+    >>> from rankwise_lab.detection import Recipe, train
+    >>> from rankwise_lab.detection.shapes import shapes_store
+    >>> recipe = Recipe(start="centre", max_outer=20)
+    >>> model = train(shapes_store(), "disc", recipe=recipe, C=10.0)
     """
 
     loss: LossLike = "ap"
@@ -131,19 +143,18 @@ def train(
     LatentRankSVM
         The trained detector, a ranker of windows.
 
+    See Also
+    --------
+    choose_C : Chooses C on validation images.
+    detect : Applies a detector.
+    evaluate : Evaluates a detector by the rules of VOC.
+
     Examples
     --------
-    >>> from rankwise_lab.detection import Recipe, choose_C, detect, evaluate, train
+    >>> from rankwise_lab.detection import train
     >>> from rankwise_lab.detection.shapes import shapes_store
-    >>> store = shapes_store()
-    >>> choice = choose_C(store, "disc", "train", "val", [1.0, 10.0])
-    >>> choice.C, choice.scores.tolist()
-    (1.0, [1.0, 1.0])
-    >>> model = train(store, "disc", recipe=Recipe(max_outer=20), C=10.0)
-    >>> detect(model, store, "test", max_per_image=2).boxes.shape
-    (16, 4)
-    >>> round(evaluate(model, store, "disc", overlap=0.3).value, 2)
-    0.79
+    >>> train(shapes_store(), "disc", C=10.0).coef_.shape
+    (1, 3)
     """
     return _fit(store, labelled(store, name, sets), recipe or Recipe(), C, checkpoint, verbose)
 
@@ -214,6 +225,18 @@ def choose_C(
     Choice
         Named tuple of C, the best value (of equal ones, the first), Cs, the values tried, and scores, their average
         precisions.
+
+    See Also
+    --------
+    train : Trains a detector with a given C.
+
+    Examples
+    --------
+    >>> from rankwise_lab.detection import choose_C
+    >>> from rankwise_lab.detection.shapes import shapes_store
+    >>> choice = choose_C(shapes_store(), "disc", "train", "val", [1.0, 10.0])
+    >>> choice.C, choice.scores.tolist()
+    (1.0, [1.0, 1.0])
     """
     values = np.asarray(Cs, np.float64)
     held = labelled(store, name, val)
@@ -259,6 +282,20 @@ def detect(
     -------
     Detections
         Boxes and scores. The image of a detection is its position in `store.members(sets)`, as in `store.truth`.
+
+    See Also
+    --------
+    evaluate : Evaluates the detections.
+    draw : Draws detections on an image.
+
+    Examples
+    --------
+    >>> from rankwise_lab.detection import detect, train
+    >>> from rankwise_lab.detection.shapes import shapes_store
+    >>> store = shapes_store()
+    >>> found = detect(train(store, "disc", C=10.0), store, "test", max_per_image=2)
+    >>> found.image.tolist(), found.boxes.shape
+    ([0, 0, 1, 1, 2, 2, 3, 3, 4, 4, 5, 5, 6, 6, 7, 7], (16, 4))
     """
     images = store.members(sets)
     bags = store.bags[images]
@@ -310,6 +347,19 @@ def evaluate(
     -------
     VocAP
         Average precision, with the precision-recall curve.
+
+    See Also
+    --------
+    detect : Returns the detections themselves.
+
+    Examples
+    --------
+    >>> from rankwise_lab.detection import evaluate, train
+    >>> from rankwise_lab.detection.shapes import shapes_store
+    >>> store = shapes_store()
+    >>> model = train(store, "disc", C=10.0)
+    >>> round(evaluate(model, store, "disc", overlap=0.3).value, 2)
+    0.79
     """
     found = detect(model, store, sets, threshold=threshold, max_per_image=max_per_image)
     return average_precision(found, store.truth(name, sets), overlap=overlap, kind=kind)

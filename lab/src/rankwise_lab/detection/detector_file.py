@@ -28,6 +28,19 @@ class Detector(NamedTuple):
         Settings of the store that it was trained on.
     note : dict
         Everything that the file says about the detector.
+
+    See Also
+    --------
+    read_detector : Reads a detector from a file.
+    detect : Applies a ranker to the windows of images.
+
+    Examples
+    --------
+    >>> from rankwise_lab.detection import Detector, train
+    >>> from rankwise_lab.detection.shapes import shapes_store
+    >>> store = shapes_store()
+    >>> detector = Detector(train(store, "disc", C=10.0), "disc", store.settings, {})
+    >>> detector.check(store)  # raises if the features differ
     """
 
     model: Any
@@ -73,6 +86,10 @@ def write_detector(
     note : mapping, optional
         More to keep in the file, as plain data.
 
+    See Also
+    --------
+    read_detector : Reads the file.
+
     Examples
     --------
     >>> import tempfile
@@ -86,7 +103,6 @@ def write_detector(
     ...     detector = read_detector(Path(folder, "disc.rw"))
     >>> detector.name, detector.features
     ('disc', {'dim': 3, 'model': 'mean colour'})
-    >>> detector.check(store)  # raises if the features differ
     """
     checkpoint, model.checkpoint = model.checkpoint, None  # a folder of this machine, of no use elsewhere
     try:
@@ -113,6 +129,24 @@ def read_detector(path: str | Path) -> Detector:
     ------
     ValueError
         If the file is not a detector.
+
+    See Also
+    --------
+    write_detector : Writes the file.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> from rankwise_lab.detection import read_detector, train, write_detector
+    >>> from rankwise_lab.detection.shapes import shapes_store
+    >>> store = shapes_store()
+    >>> model = train(store, "disc", C=10.0)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     write_detector(Path(folder, "disc.rw"), model, "disc", store.settings)
+    ...     detector = read_detector(Path(folder, "disc.rw"))
+    >>> detector.name, detector.features
+    ('disc', {'dim': 3, 'model': 'mean colour'})
     """
     file = read_model(path)
     note = file.header.get("note")

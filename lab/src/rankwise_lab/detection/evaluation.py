@@ -41,6 +41,11 @@ class Detections:
     scores : array-like of shape (m,)
         Score of each detection.
 
+    See Also
+    --------
+    detect : Finds the detections of a model.
+    average_precision : Evaluates detections.
+
     Examples
     --------
     >>> from rankwise_lab.detection import Detections
@@ -78,6 +83,10 @@ class VocAP:
         nor ignored are false.
     order : ndarray of shape (m,)
         Indices of the detections by descending score. Of equal scores, the first given comes first.
+
+    See Also
+    --------
+    average_precision : Returns this result.
 
     Examples
     --------
@@ -129,6 +138,11 @@ def average_precision(
         If shapes do not agree, or an image index is not in truth.
     TypeError
         If an argument has the wrong type.
+
+    See Also
+    --------
+    evaluate : Detects objects with a model and evaluates the detections.
+    rankwise.metrics.average_precision : Average precision of a ranking.
 
     Examples
     --------

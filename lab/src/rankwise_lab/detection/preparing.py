@@ -86,6 +86,11 @@ def prepare(
     ValueError
         If a setting is out of range, or the folder does not have the layout of VOC.
 
+    See Also
+    --------
+    FeatureStore : Reads a features folder.
+    train : Trains a detector on the features.
+
     Examples
     --------
     >>> import tempfile

@@ -108,6 +108,11 @@ class LWSVM:
     timing_ : dict
         Seconds spent in "inference" and in "total", and the number of "calls" of inference, one per block.
 
+    See Also
+    --------
+    PLCNN : The network to train.
+    APHingeLoss : The same loss for training with any optimiser.
+
     Notes
     -----
     Batch normalisation learns its statistics, and Dropout is active, in pre-training only.

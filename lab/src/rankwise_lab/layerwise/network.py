@@ -54,6 +54,10 @@ class PLCNN(nn.Sequential):
     ValueError
         If two parts share weights.
 
+    See Also
+    --------
+    LWSVM : Trains the network layer by layer.
+
     Examples
     --------
     >>> from torch import nn
