@@ -87,15 +87,6 @@ def test_a_seed_is_a_draw_and_noise_is_a_part_of_the_negative_labels_but_of_the_
         draw(cifar, replace(SIZES, validation_common=11), 0.0, 0)
 
 
-@pytest.mark.parametrize("size", [7, 13, 52, 1000])
-def test_every_row_is_in_one_batch_and_every_class_has_its_share_of_each(cifar: Cifar10, size: int) -> None:
-    labels = draw(cifar, SIZES, 0.0, 0).train.labels
-    found = list(finetune_model.batches(labels, size, np.random.default_rng(0)))
-    assert sorted(np.concatenate(found)) == list(range(52))
-    for rows in found:
-        assert (np.abs(labels[rows].sum(axis=0) - 6 * len(rows) / 52) <= 1).all()
-
-
 # Training
 
 

@@ -181,21 +181,3 @@ def test_the_tiles_have_the_numbers(found: Demo, with_ap: WithAP) -> None:
     half = 4.302652729911275 * np.std([0.1, 0.11, -0.02], ddof=1) / 3**0.5  # t with 2 degrees of freedom, times s/√n
     assert f"95 % interval over splits: −{half - 0.19 / 3:.4f} to +{half + 0.19 / 3:.4f}" in meanings[2]
     assert "no interval" in words.tiles(with_ap([0.6], [0.5]))[2][1]
-
-
-def test_what_is_said_of_the_losses_follows_the_numbers(found: Demo) -> None:
-    def with_losses(values: list[float]) -> str:
-        *models, baseline = (
-            replace(m, fits=[replace(fit, ap=ap + 0.01 * k) for k, fit in enumerate(m.fits)])
-            for m, ap in zip([*found.models, found.comparison.baseline], values, strict=True)
-        )
-        both = replace(found.comparison, baseline=baseline)
-        return " ".join(structured.about_quality(replace(found, models=models, comparison=both)))
-
-    clear = with_losses([0.5, 0.7, 0.6, 0.55])
-    assert "AP loss has the highest AP on every split" in clear
-    assert "+0.1500 with AP loss (ahead on 3 of 3 splits)" in clear
-    assert "−0.0500 with 0-1 loss (ahead on 0 of 3 splits)" in clear
-    spread = 0.01 * (2 / 3) ** 0.5
-    assert f"within 0.2000 of each other; one model varies by {spread:.4f}" in clear
-    assert "about level" in with_losses([0.7, 0.7, 0.6, 0.55])

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import json
 from pathlib import Path
 from typing import Any
 
@@ -47,29 +46,6 @@ def made_up(name: str) -> Part:
         ],
         tags=["made up"],
     )
-
-
-def test_a_part_leaves_its_numbers_its_figures_and_its_section(tmp_path: Path, read_page: Any) -> None:
-    write_part(tmp_path, made_up("action"))
-    assert json.loads((tmp_path / "action.json").read_text())["value"] == 0.5
-    assert (tmp_path / "action.csv").read_text() == "value\n0.5\n"
-    assert (tmp_path / "action" / "lines.png").read_bytes() == b"\x89PNG"
-    assert (tmp_path / "action" / "lines.svg").read_bytes() == b"<svg></svg>"
-    assert (tmp_path / "action" / "pictures" / "one.png").read_bytes() == b"\x89PNG 1"
-    section = (tmp_path / "action" / "section.html").read_text()
-    seen = read_page(section)
-    assert seen.open == []
-    assert seen.ids == ["action", "action-conclusions", "action-inner", "action-lines", "action-how"]
-    assert {"inference, s", "2.00", "1.00", "0.50"} <= set(seen.cells)
-    assert section.index("action is &lt;measured&gt;.") < section.index("was half as long")
-    for text in (
-        "action was half as long as &lt;expected&gt;.",
-        "with a ruler",
-        "cpu a &amp; b",
-        "of the paper&#39;s",
-        'aria-label="A &lt;line&gt;"',
-    ):
-        assert text in section
 
 
 def test_the_page_has_every_part_in_the_order_of_the_paper_done_or_not(tmp_path: Path, read_page: Any) -> None:
