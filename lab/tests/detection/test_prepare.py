@@ -26,7 +26,7 @@ from torch import nn  # noqa: E402
 from rankwise.cli.main import main  # noqa: E402
 
 N_IMAGES = 12
-QUICK = {"max_windows": 4, "crop": 8, "min_side": 6}
+QUICK = {"max_windows": 4, "crop": 8, "min_side": 12}
 OPTIONS = ["--max-windows", "3", "--min-side", "6", "--crop", "32"]
 
 
