@@ -15,7 +15,6 @@ from typing import Any
 import archives
 import pytest
 from archives import content
-from dying import killed_by
 from rankwise_lab import pieces
 from rankwise_lab.pieces import Pieces
 from rankwise_lab.progress import Progress
@@ -135,14 +134,25 @@ def test_a_piece_becomes_a_record_of_its_fields(tmp_path: Path) -> None:
         store.record("two", Inner)
 
 
-# Killed at the n-th piece or document that is written, n its first argument.
-KILLED = f"""
-{killed_by("rankwise_lab", "pieces", "write_bytes")}
+# Killed when it has written the n-th piece or document, n its first argument.
+KILLED = """
+import os, signal, sys
+from rankwise_lab import pieces
+
+write, left = pieces.write_bytes, [int(sys.argv[1])]
+
+def counted(*given):
+    write(*given)
+    left[0] -= 1
+    if not left[0]:
+        os.kill(os.getpid(), signal.SIGKILL)
+
+pieces.write_bytes = counted
 sys.path[:0] = sys.argv[2:]
 import test_pieces as tests
 store = tests.Pieces(tests.Path("r"), tests.Plan())
 for k in range(4):
-    store.kept(f"piece {{k}}", lambda _: {{"k": k}})
+    store.kept(f"piece {k}", lambda _: {"k": k})
 """
 
 

@@ -127,6 +127,3 @@ def _ap(name: str) -> float:
 def test_latent_rankers_and_extremes_find_the_instance_that_means_hide(few_Cs: None) -> None:
     assert min(map(_ap, ("latent-ap", "latent-01", "extremes-ap"))) > 0.95
     assert max(map(_ap, ("mean-ap", "mean-logistic"))) < 0.7
-
-
-# Summary

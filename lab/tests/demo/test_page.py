@@ -169,15 +169,3 @@ WithAP = Callable[[list[float], list[float]], Demo]
 )
 def test_the_verdict_follows_the_numbers(ours: list[float], verdict: str, with_ap: WithAP) -> None:
     assert words.lines(with_ap(ours, [0.5] * len(ours)))[0] == verdict
-
-
-def test_the_tiles_have_the_numbers(found: Demo, with_ap: WithAP) -> None:
-    both = found.comparison
-    spoilt = with_ap([0.6, 0.61, 0.48], [0.5, 0.5, 0.5])
-    numbers, meanings = zip(*words.tiles(spoilt), strict=True)
-    assert numbers[:4] == (f"{1.69 / 3:.4f}", "0.5000", f"+{0.19 / 3:.4f}", "2 of 3")
-    errors = both.ours.fits[0].errors, both.baseline.fits[0].errors
-    assert numbers[4] == f"{errors[0]:.1f} | {errors[1]:.1f}"
-    half = 4.302652729911275 * np.std([0.1, 0.11, -0.02], ddof=1) / 3**0.5  # t with 2 degrees of freedom, times s/√n
-    assert f"95 % interval over splits: −{half - 0.19 / 3:.4f} to +{half + 0.19 / 3:.4f}" in meanings[2]
-    assert "no interval" in words.tiles(with_ap([0.6], [0.5]))[2][1]

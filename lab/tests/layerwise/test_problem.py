@@ -129,20 +129,6 @@ def test_nothing_depends_on_what_memory_lets_be_kept(name: str, k: int, kind: st
     assert not anew._chosen
 
 
-@places
-def test_weights_are_a_matrix_and_a_layer_is_given_them_back(name: str, k: int, kind: str) -> None:
-    problem = problem_of(name, k, kind, "ap", torch.float32)
-    before, x = copy.deepcopy(problem.net), problem.blocks.images(0)
-    assert problem.start.dtype == torch.float64
-    problem.put(problem.start)
-    assert torch.equal(problem.net(x), before(x))
-    problem.put(problem.start * 2.0 + 1.0)
-    for key, part in problem.net.state_dict().items():
-        old = before.state_dict()[key]
-        assert torch.equal(part, 2.0 * old + 1.0 if key.startswith(f"{k}.") else old)
-    assert torch.equal(problem.start, problem.matrix(before[k].weight, before[k].bias))
-
-
 def test_dense_layers_are_decomposed_and_choices_above_convolutions_fixed_unless_one_says_otherwise() -> None:
     how = BlockLoss("ap", N_CLASSES)
     net, blocks = made(CONVOLUTIONAL)[0], samples(CONVOLUTIONAL)

@@ -125,6 +125,3 @@ def test_a_part_finds_its_tables_and_figures_in_what_is_shown() -> None:
     assert lines[:6] == ["1", "a", "x", "", "2", "a"]
     assert lines[-5:] == ["By hand.", "It is so.", "", "Checks", "  FAILED  c"]
     assert max(map(len, part.as_lines(5)[8:-3])) <= 5
-
-
-# Files
