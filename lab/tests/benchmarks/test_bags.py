@@ -1,4 +1,4 @@
-"""The benchmark of bags: its reader, what contenders see, and numbers by hand."""
+"""The benchmark of bags: its reader, and what contenders see."""
 
 from __future__ import annotations
 

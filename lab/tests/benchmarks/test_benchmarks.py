@@ -1,4 +1,4 @@
-"""The benchmarks' own parts: timing, scores, rows, files. No test here depends on how fast anything is."""
+"""The benchmarks' own parts: timing, scores, processes, memory. No test here depends on how fast anything is."""
 
 from __future__ import annotations
 

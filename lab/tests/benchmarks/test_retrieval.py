@@ -1,4 +1,4 @@
-"""The benchmark of retrieval: metrics, batches, arms and its folder of results, on bars of ink for characters."""
+"""The benchmark of retrieval: metrics, batches and arms, on bars of ink for characters."""
 
 from __future__ import annotations
 

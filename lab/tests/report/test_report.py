@@ -1,4 +1,4 @@
-"""What all experiments are shown with: tables, pages of blocks, and files."""
+"""What all experiments are shown with: tables, pages of blocks, and parts."""
 
 from __future__ import annotations
 

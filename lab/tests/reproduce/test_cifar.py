@@ -1,4 +1,4 @@
-"""The CIFAR-10 experiment: its split, its networks, tables beside the paper's, and the command."""
+"""The CIFAR-10 experiment: its split, its networks, its gains, and the command."""
 
 from __future__ import annotations
 
@@ -107,6 +107,9 @@ def test_every_loss_goes_on_from_the_same_pre_trained_network(wholes: Any, image
         assert len(values) == 1 + 7  # the start, and after each layer
         assert all(later <= earlier for earlier, later in itertools.pairwise(values))
         assert one["timing"]["calls"] > 0
+    for loss, gain in found["differences"].items():
+        ours, zero_one = (seed["losses"][name]["test"]["final"][loss] for name in (loss, "zero-one"))
+        assert (gain["final"]["mean"], gain["final"]["low"]) == (pytest.approx(ours - zero_one), None)
     for loss, methods in METHODS.items():
         (size,) = timed[loss]
         assert (size["block_size"], tuple(size["methods"])) == (9, methods)

@@ -1,4 +1,4 @@
-"""The report of all experiments: its files, its page, what is said of those that could not be run."""
+"""The report of all experiments: its page, what is said of those that could not be run."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The scaling experiment: its axes, its law, its samples, runs that are cut off, and its part of the report."""
+"""The scaling experiment: its axes, its law, and where methods stop."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Time in inference by method: what is trained and timed, its means and quotients, and tables beside the paper's."""
+"""Time in inference by method: what is trained and timed, its means and quotients."""
 
 from __future__ import annotations
 
