@@ -20,7 +20,7 @@ from rankwise_lab.benchmarks.contenders import Contender, tuned
 
 from rankwise.cli.main import main
 
-# By benchmark, of those that have no test of their own: (mean of another, mean of ours, ours minus the other) in its document.
+# By benchmark whose sums no other test has: in its document, the mean of another, that of ours, and the difference.
 DIFFERENCES: dict[str, Callable[[Any], tuple[Any, Any, float]]] = {
     "quality": lambda d: (d["ap"]["svc"], d["ap"]["rank-ap"], d["differences"]["rank-ap"]["overall"]["mean"]),
     "bags": lambda d: (d["ap"]["mean-ap"], d["ap"]["latent-ap"], d["less"]["mean-ap"]["mean"]),
