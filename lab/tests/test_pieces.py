@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 import io
 import json
 import os
@@ -15,9 +14,7 @@ from typing import Any
 
 import archives
 import pytest
-import rankwise_lab
 from archives import content
-from dying import killed_by
 from rankwise_lab import pieces
 from rankwise_lab.pieces import Pieces
 from rankwise_lab.progress import Progress
@@ -108,24 +105,6 @@ def test_a_store_of_something_else(plan: Plan, data: dict[str, str], after: Plan
     assert content(tmp_path) == before
 
 
-def test_of_many_differences_a_few_are_shown_in_one_line(tmp_path: Path) -> None:
-    Pieces(tmp_path, Plan(), DATA)
-    other = Plan(3, (0.0, 0.0), Inner(9))
-    with pytest.raises(ValueError, match="; …") as refused:
-        Pieces(tmp_path, other, {"images": "1"})
-    assert len(str(refused.value).splitlines()) == 1
-    assert str(refused.value).count(" there, ") == 3
-
-
-def test_settings_that_pieces_do_not_depend_on_may_change(tmp_path: Path) -> None:
-    class Free(Plan):
-        def settled(self) -> dict[str, Any]:
-            return {"width": self.width}
-
-    Pieces(tmp_path, Free(ends=(1.0, 2.0))).write("one", {})
-    assert "one" in Pieces(tmp_path, Free(ends=(3.0, 4.0)))
-
-
 def test_a_file_and_a_folder_of_other_things_are_refused_and_kept(tmp_path: Path) -> None:
     file = tmp_path / "r.jsonl"
     file.write_text("kept\n")
@@ -155,14 +134,25 @@ def test_a_piece_becomes_a_record_of_its_fields(tmp_path: Path) -> None:
         store.record("two", Inner)
 
 
-# Killed at the n-th piece or document that is written, n its first argument.
-KILLED = f"""
-{killed_by("rankwise_lab", "pieces", "write_bytes")}
+# Killed when it has written the n-th piece or document, n its first argument.
+KILLED = """
+import os, signal, sys
+from rankwise_lab import pieces
+
+write, left = pieces.write_bytes, [int(sys.argv[1])]
+
+def counted(*given):
+    write(*given)
+    left[0] -= 1
+    if not left[0]:
+        os.kill(os.getpid(), signal.SIGKILL)
+
+pieces.write_bytes = counted
 sys.path[:0] = sys.argv[2:]
 import test_pieces as tests
 store = tests.Pieces(tests.Path("r"), tests.Plan())
 for k in range(4):
-    store.kept(f"piece {{k}}", lambda _: {{"k": k}})
+    store.kept(f"piece {k}", lambda _: {"k": k})
 """
 
 
@@ -196,18 +186,3 @@ def test_several_processes_may_finish_pieces_the_same_ones_too(tmp_path: Path) -
     assert said.getvalue() == "Twenty\n"
     assert all(store.read(name) == {"numbers": list(range(2000))} for name in names)
     assert len(list(tmp_path.iterdir())) == 21
-
-
-PACKAGE = Path(rankwise_lab.__file__).parent
-
-
-def test_data_and_caches_are_looked_for_in_one_place() -> None:
-    """Nowhere else is a variable of the environment named by itself: what is said to people is in longer texts."""
-    names = {"RANKWISE_DATA", "RANKWISE_CACHE_DIR", "XDG_CACHE_HOME"}
-    naming = {
-        path.relative_to(PACKAGE).as_posix()
-        for path in PACKAGE.rglob("*.py")
-        for node in ast.walk(ast.parse(path.read_text("utf-8")))
-        if isinstance(node, ast.Constant) and isinstance(node.value, str) and node.value in names
-    }
-    assert naming == {"data/folder.py"}

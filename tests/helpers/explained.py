@@ -37,12 +37,22 @@ def explained(request: dict[str, Any]) -> dict[str, Any]:
         "predicted": _ranked(
             Interleaving(ranks, positives, negatives), negatives, ranking_loss(scores, relevant, name)
         ),
-        "violating": _ranked(found.interleaving, negatives, found.loss),
+        "violating": _ranked(
+            _labelling(found.gradient != 0.0, positives, negatives) if name == "zero-one" else found.interleaving,
+            negatives,
+            found.loss,
+        ),
         "downhill": (scores - (_STRIDE / longest if longest else 0.0) * found.gradient).tolist(),
         "calls": None
         if name == "zero-one"
         else _calls(scores, relevant, scores[positives], scores[negatives], request),
     }
+
+
+def _labelling(wrong: Any, positives: Any, negatives: Any) -> Interleaving:
+    """A labelling as a ranking: what is called positive, negatives first, then what is called negative."""
+    ranks = np.where(wrong[negatives], 1, 1 + np.count_nonzero(~wrong[positives]))
+    return Interleaving(ranks, positives, negatives)
 
 
 def _ranked(ranking: Any, negatives: Any, loss: float) -> dict[str, Any]:

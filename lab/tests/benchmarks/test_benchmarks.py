@@ -1,25 +1,21 @@
-"""The benchmarks' own parts: timing, scores, rows, files. No test here depends on how fast anything is."""
+"""The benchmarks' own parts: timing, scores, processes, memory. No test here depends on how fast anything is."""
 
 from __future__ import annotations
 
 import subprocess
 import sys
 import time
-from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from rankwise_lab.benchmarks import inference, processes
-from rankwise_lab.benchmarks.plan import at_most
+from rankwise_lab.benchmarks import processes
 from rankwise_lab.measuring import machine, opponents, scores
 from rankwise_lab.measuring.timing import Seconds, compare
 
 import rankwise as rw
-
-SIZE = (20, 500)
 
 
 def test_compare_warms_up_and_then_alternates_opponents() -> None:
@@ -51,67 +47,6 @@ def test_trained_like_scores_leave_one_negative_in_a_hundred_active(loss: str) -
     active = np.count_nonzero(ranks <= 50) / 20_000
     assert active == pytest.approx(scores.ACTIVE, rel=0.1)
     assert scores.active_share(sample, loss) == pytest.approx(active)
-
-
-KINDS: dict[str, Callable[..., scores.Sample]] = {
-    "float64": partial(scores.normal, dtype="float64"),
-    "float16": partial(scores.normal, dtype="float16"),
-    "float32": scores.normal,
-    "separated": scores.separated,
-    "heavy-tailed": scores.heavy_tailed,
-    "two-valued": scores.two_valued,
-    "constant": scores.constant,
-}
-
-
-@pytest.mark.parametrize("kind", KINDS)
-def test_scores_have_their_type_and_positives_at_random_places(kind: str) -> None:
-    found, relevant = KINDS[kind](*SIZE)
-    assert found.dtype == (kind if kind.startswith("float") else "float32")
-    assert (found.shape, relevant.shape, relevant.sum()) == ((sum(SIZE),), (sum(SIZE),), SIZE[0])
-    assert not relevant[: SIZE[0]].all()
-    assert not relevant[-SIZE[0] :].all()
-    np.testing.assert_array_equal(found, KINDS[kind](*SIZE).scores)
-    if kind == "separated":
-        assert rw.structured_hinge(found, relevant, "ap").value == pytest.approx(0, abs=1e-9)
-
-
-def test_what_sorting_is_aimed_at_depends_on_what_numpy_sorts_with() -> None:
-    for is_small, vendor, sorts_with, bound in (
-        (True, "Intel", "AVX-512", 1.0), (False, "Intel", "AVX-512", 0.6), (False, "Intel", "AVX2", None),
-        (True, "AMD", "AVX-512", 0.15), (False, "AMD", "AVX2", 0.15), (False, "arm64", "NEON", None),
-    ):  # fmt: skip
-        target = None if bound is None else at_most(bound)
-        assert inference._target(is_small, vendor, sorts_with) == target
-
-
-def test_difficult_scores_are_as_they_are_said_to_be() -> None:
-    for n in (10, 100, 1000):
-        found, relevant = scores.few_values(n, 5000, 20_000)
-        assert np.unique(found).size == n
-        # The mean of a draw from 0 to 1 is 1/2, of the greater of two 2/3; the last of n values is 1 − 1/n.
-        assert found[~relevant].mean() == pytest.approx(1 / 2, abs=0.5 / n + 0.02)
-        assert found[relevant].mean() == pytest.approx(2 / 3, abs=0.5 / n + 0.02)
-    sigmoids = scores.saturated(*SIZE).scores
-    assert 0.1 < np.mean(sigmoids == 1) < 0.3
-    assert 0.1 < np.mean(sigmoids < 1e-7) < 0.3
-    wide = np.abs(scores.all_magnitudes(*SIZE).scores)
-    assert 1e-300 <= wide.min() < 1e-290 < 1e290 < wide.max() <= 1e300
-    assert np.abs(scores.denormal(*SIZE).scores).max() < np.finfo(np.float64).tiny
-    plain = scores.normal(*SIZE)
-    sample = scores.with_outlier(plain)
-    (changed,) = np.flatnonzero(sample.scores != plain.scores)
-    assert (sample.relevant[changed], sample.scores[changed]) == (False, np.float32(1e12))
-
-
-@pytest.mark.parametrize("order", scores.ORDERS)
-def test_orders_rearrange_the_negatives_only(order: str) -> None:
-    sample, plain = scores.in_order(order, *SIZE), scores.normal(*SIZE)
-    np.testing.assert_array_equal(sample.relevant, plain.relevant)
-    np.testing.assert_array_equal(sample.scores[sample.relevant], plain.scores[plain.relevant])
-    np.testing.assert_array_equal(np.sort(sample.negatives), np.sort(plain.negatives))
-    turns = np.count_nonzero(np.diff(np.sign(np.diff(sample.negatives))))
-    assert turns == {"ascending": 0, "descending": 0, "organ pipe": 1}[order]
 
 
 def test_zero_one_hinge_is_the_mean_of_margins_and_its_gradient() -> None:

@@ -20,6 +20,16 @@ from rankwise_lab.benchmarks.contenders import Contender, tuned
 
 from rankwise.cli.main import main
 
+# By benchmark whose sums no other test has: in its document, the mean of another, that of ours, and the difference.
+DIFFERENCES: dict[str, Callable[[Any], tuple[Any, Any, float]]] = {
+    "quality": lambda d: (d["ap"]["svc"], d["ap"]["rank-ap"], d["differences"]["rank-ap"]["overall"]["mean"]),
+    "bags": lambda d: (d["ap"]["mean-ap"], d["ap"]["latent-ap"], d["less"]["mean-ap"]["mean"]),
+    "retrieval": lambda d: (
+        d["metrics"]["MAP@R"]["SmoothAP"],
+        d["metrics"]["MAP@R"]["hinge"],
+        d["differences"]["SmoothAP"]["hinge"]["mean"],
+    ),
+}
 # By benchmark: how to ask for two arms or contenders, the names of its first pieces, and what the table says.
 CASES: dict[str, tuple[list[str], list[str], list[str]]] = {
     "quality": (
@@ -135,6 +145,9 @@ def test_a_run_that_is_interrupted_keeps_its_pieces_and_goes_on_to_the_same_tabl
     assert content(cut) == done
     found = json.loads(document.read_text(encoding="utf-8"))
     assert (found["benchmark"], found["quick"]) == (name, True)
+    if name in DIFFERENCES:
+        other, ours, gain = DIFFERENCES[name](found)
+        assert gain == pytest.approx(np.mean(ours) - np.mean(other), abs=1e-12)
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,6 @@ from __future__ import annotations
 import itertools
 from dataclasses import replace
 
-import numpy as np
 import pytest
 
 torch = pytest.importorskip("torch")
@@ -45,19 +44,6 @@ def problem() -> tuple[torch.nn.Module, Blocks]:
     torch.manual_seed(0)
     net = layerwise._network(QUICK)
     return net, Blocks(images, labels, 10, block_size=20)
-
-
-def test_adadelta_goes_on_with_what_it_has_gathered() -> None:
-    net, blocks = problem()
-    loss = BlockLoss("ap", 10)
-    warm = Adadelta(net, blocks, loss, 0.1, seed=1)
-    warm.epoch()
-    other = warm.continued(0.1, seed=2)
-    warm._rng = np.random.default_rng(2)
-    warm.epoch()
-    other.epoch()
-    for one, same in zip(warm.net.parameters(), other.net.parameters(), strict=True):
-        torch.testing.assert_close(one, same, rtol=0.0, atol=0.0)
 
 
 def test_the_objective_is_told_after_every_epoch_and_statistics_stay() -> None:

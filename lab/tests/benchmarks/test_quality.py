@@ -15,12 +15,9 @@ from rankwise_lab.benchmarks import contenders
 from rankwise_lab.benchmarks.contenders import BASELINES, OURS, Contender, Fitted, choose
 from rankwise_lab.benchmarks.quality import Plan, Record, run, summarise, table
 from rankwise_lab.benchmarks.tasks import Data, Task
-from rankwise_lab.data.folder import MissingDataError
 from scipy import sparse, stats
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import average_precision_score
-from sklearn.model_selection import StratifiedKFold
 
 
 class FirstFeature:
@@ -79,11 +76,8 @@ def _run(folder: Path, given: list[Task], dummies: list[Dummy], plan: Plan = PLA
 def test_all_contenders_see_the_same_splits_and_no_test_row_and_are_judged_by_the_others(tmp_path: Path) -> None:
     one, two = Dummy("one"), Dummy("two")
     found = _run(tmp_path / "r", [TASK], [one, two])
-    assert (list(map(_ids, one.trained)), one.tested, one.seeds) == (
-        list(map(_ids, two.trained)),
-        two.tested,
-        two.seeds,
-    )
+    assert list(map(_ids, one.trained)) == list(map(_ids, two.trained))
+    assert (one.tested, one.seeds) == (two.tested, two.seeds)
     assert len(set(one.seeds)) == len(one.trained) == 6
     X, y = _data()
     for train, test in zip(one.trained, one.tested, strict=True):
@@ -99,14 +93,6 @@ def test_all_contenders_see_the_same_splits_and_no_test_row_and_are_judged_by_th
         np.testing.assert_allclose([record.ap, record.ndcg], [ap, ndcg], rtol=1e-12)
         assert (record.n, record.d, record.n_pos, record.C, record.warnings) == (30, 3, 10, 2.0, 2)
         assert record.seconds >= 0
-
-
-def test_another_seed_is_another_split_and_more_repeats_keep_the_first_ones() -> None:
-    y = _data().y
-    (first, _), (other, _) = Plan(seed=0).split(y, 0)[0], Plan(seed=1).split(y, 0)[0]
-    assert not np.array_equal(first, other)
-    for (a, _), (b, _) in zip(Plan(1).split(y, 0), Plan(7).split(y, 0), strict=True):
-        np.testing.assert_array_equal(a, b)
 
 
 def test_dense_features_are_scaled_by_the_training_rows(tmp_path: Path) -> None:
@@ -130,25 +116,13 @@ def test_what_is_complete_is_neither_loaded_nor_fitted_and_only_new_contenders_r
     assert fewer == [record for record in found if record.repeat == 0]
 
 
-@pytest.mark.parametrize("form", [lambda X: X, lambda X: X.toarray()], ids=["sparse", "dense"])
-def test_a_task_of_the_same_size_with_another_number_is_refused(form: Any, tmp_path: Path) -> None:
+def test_a_task_of_the_same_size_with_another_number_is_refused(tmp_path: Path) -> None:
     X, y = _data()
     other = X.copy()
     other[3, 0] += 1e-9
-    first, second = (Task("t", lambda kind=kind: Data(form(kind), y)) for kind in (X, other))
-    _run(tmp_path / "r", [first], [Dummy("one")], Plan(1, 3))
+    _run(tmp_path / "r", [TASK], [Dummy("one")], Plan(1, 3))
     with pytest.raises(ValueError, match=r"results of other data of t \(digest is "):
-        _run(tmp_path / "r", [second], [Dummy("one")])
-
-
-def test_a_task_without_data_is_told_and_the_others_run(tmp_path: Path) -> None:
-    def absent() -> Data:
-        raise MissingDataError("no file: fetch it")
-
-    told: list[tuple[str, str]] = []
-    found = _run(tmp_path / "r", [Task("gone", absent), TASK], [Dummy("one")], on_skip=lambda *what: told.append(what))
-    assert told == [("gone", "no file: fetch it")]
-    assert {record.task for record in found} == {"t"}
+        _run(tmp_path / "r", [Task("t", lambda: Data(other, y))], [Dummy("one")])
 
 
 # Numbers by hand
@@ -192,19 +166,11 @@ def test_summary_is_what_arithmetic_says() -> None:
     half = stats.t.ppf(0.975, 1) * np.sqrt(1 / 2 * 0.55**2 / 2)  # of 0.35 and −0.2
     assert mine["overall"] == pytest.approx({"mean": 0.075, "low": 0.075 - half, "high": 0.075 + half})
     assert (mine["better"], mine["worse"]) == (0, 0)
-
-
-def test_intervals_off_zero_count_as_better_or_worse() -> None:
-    level = {"a": [0.5, 0.5], "b": [0.25, 0.25]}
-    aps = {"s": {**level, "mine": [0.75, 0.75]}, "t": {**level, "mine": [0.25, 0.25]}, "u": {**level, "mine": [1, 1]}}
-    mine = _three(_records(aps))["differences"]["mine"]
-    assert (mine["better"], mine["worse"]) == (2, 1)
-
-
-def test_a_task_with_a_fold_missing_does_not_count() -> None:
-    found = _three([r for r in _records(APS) if (r.task, r.contender, r.fold) != ("t", "a", 1)])
-    assert [task["task"] for task in found["tasks"]] == ["s"]
-    assert found["ap"]["b"] == pytest.approx(0.4)
+    sure = {"a": [0.5, 0.5], "b": [0.25, 0.25], "mine": [0.75, 0.75]}  # an interval off zero
+    cut_off = [r for r in _records(APS | {"u": sure}) if (r.task, r.contender, r.fold) != ("t", "a", 1)]
+    found = _three(cut_off)
+    assert [task["task"] for task in found["tasks"]] == ["s", "u"], "a task with a fold missing does not count"
+    assert found["differences"]["mine"]["better"] == 1
 
 
 def test_table_has_every_task_the_best_marked_and_the_differences() -> None:
@@ -225,13 +191,6 @@ def test_table_has_every_task_the_best_marked_and_the_differences() -> None:
         Wilcoxon's signed-rank test over tasks p = 1"""
     for line, begin in zip(lines, expected.splitlines()[1:], strict=True):
         assert " ".join(line.split()).startswith(begin.strip())
-
-
-def test_table_without_ours_compares_the_baselines_and_without_baselines_nothing() -> None:
-    baselines, alone = (_three(_records(APS), ours) for ours in ((), ("a", "b", "mine")))
-    assert (baselines["reference"], alone["reference"]) == ("mine", None)
-    assert ("a minus mine" in table(baselines), "b minus mine" in table(baselines)) == (True, True)
-    assert ("0.7500*" in table(alone), "minus" in table(alone)) == (True, False)
 
 
 # Contenders: how C is chosen, and that each ranks better than chance
@@ -309,19 +268,3 @@ def test_contenders_rank_better_than_chance(contender: Contender, form: Callable
         assert C is not None
         assert C > 0
     assert average_precision_score(y[80:], scores) > 0.25 + 0.2, "chance is a quarter"
-
-
-def test_logistic_mean_ranks_as_the_mean_of_the_folds_logistic_regressions(noisy: Samples) -> None:
-    (X, y), seed = noisy, 7
-    (contender,) = (contender for contender in OURS if contender.name == "logistic-mean")
-    model, _ = contender.fit(X, y, seed)
-    folds = list(StratifiedKFold(5, shuffle=True, random_state=seed).split(X, y))
-    mean_ap, averages = [], []
-    for C in 4.0 ** np.arange(-9, 4):
-        fits = [LogisticRegression(C=C, solver="newton-cholesky", max_iter=1000).fit(X[a], y[a]) for a, _ in folds]
-        aps = [average_precision_score(y[b], f.decision_function(X[b])) for f, (_, b) in zip(fits, folds, strict=True)]
-        spread = [f.decision_function(X[a]).std() for f, (a, _) in zip(fits, folds, strict=True)]
-        mean_ap.append(np.mean(aps))
-        averages.append(np.mean([f.coef_[0] / s for f, s in zip(fits, spread, strict=True)], axis=0))
-    expected = X @ averages[int(np.argmax(mean_ap))]
-    np.testing.assert_array_equal(np.argsort(model.decision_function(X)), np.argsort(expected))

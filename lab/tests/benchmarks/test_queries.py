@@ -22,17 +22,6 @@ def test_a_model_is_judged_by_the_queries_that_have_an_ap() -> None:
     assert queries._judged("logistic", given) == queries.Found("logistic", 0.5, 0.0, 0.0, 0.0, 0.25)
 
 
-def test_table_of_queries_has_every_model_and_the_reference_without_difference() -> None:
-    mine = queries.Found("mine", 0.5, 0.125, -0.0625, 0.25, 0.75)
-    theirs = queries.Found("logistic", 0.375, 0.0, 0.0, 0.0, 0.5)
-    lines = queries.table({"given": [theirs, mine], "folds": [theirs]}).splitlines()
-    assert lines[0] == "MQ2008, fold 1, test queries"
-    assert lines[1].endswith("minus logistic  95 % interval over queries")
-    assert lines[2].split() == lines[7].split() == ["logistic", "0.3750", "0.5000"]
-    assert lines[3].split() == ["mine", "0.5000", "0.7500", "+0.1250", "[-0.0625,", "+0.2500]"]
-    assert lines[5].startswith("The same, all queries")
-
-
 def _write_letor(folder: Path, part: str, seed: int, n_queries: int = 24) -> None:
     """Documents in the layout of MQ2008, six a query; every sixth query has none that is relevant."""
     rng = np.random.default_rng(seed)

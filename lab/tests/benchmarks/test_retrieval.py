@@ -1,8 +1,7 @@
-"""The benchmark of retrieval: metrics, batches, arms and its folder of results, on bars of ink for characters."""
+"""The benchmark of retrieval: metrics, batches and arms, on bars of ink for characters."""
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import numpy as np
@@ -14,7 +13,7 @@ pytest.importorskip("PIL.Image")
 from rankwise_lab.benchmarks import retrieval  # noqa: E402
 from rankwise_lab.benchmarks.arms import Arm  # noqa: E402
 from rankwise_lab.benchmarks.finetune_model import one_thread  # noqa: E402
-from rankwise_lab.benchmarks.retrieval import Plan, Record, joined, run, summarise, table  # noqa: E402
+from rankwise_lab.benchmarks.retrieval import Plan, run  # noqa: E402
 from rankwise_lab.benchmarks.retrieval_model import (  # noqa: E402
     ARMS,
     METRICS,
@@ -64,12 +63,6 @@ def test_a_batch_has_as_many_characters_and_drawings_as_asked_for_one_character_
         assert len(set(of_rows[:, 0].tolist())) == 4
 
 
-def test_alphabets_are_joined_with_characters_of_their_own() -> None:
-    images = np.zeros((3, 28, 28), np.uint8)
-    omniglot = {"A": Drawings(images, np.array([1, 1, 3])), "B": Drawings(images, np.array([1, 2, 2]))}
-    assert joined(omniglot, ("B", "A")).characters.tolist() == [0, 1, 1, 2, 2, 3]
-
-
 def bars(seed: int) -> Drawings:
     """Bars at four places, 28 × 28, a little noisy."""
     rng = np.random.default_rng(seed)
@@ -106,38 +99,3 @@ def test_the_rate_that_validates_best(omniglot_data: Path, tmp_path: Path, monke
     assert record.validation == [0.2, 0.4]
     assert record.learning_rate == 1e-2
     assert record.test == {"B": dict.fromkeys(METRICS, 0.6), "C": dict.fromkeys(METRICS, 0.7)}
-
-
-def _record(seed: int, arm: str, *values: float) -> Record:
-    test = {
-        alphabet: dict(zip(METRICS, (v, v + 0.1, v + 0.2), strict=True))
-        for alphabet, v in zip("BC", values, strict=True)
-    }
-    return Record(seed, arm, 1e-3, [0.1, 0.0], test, 1.0)
-
-
-PAIR = [BY_NAME["SmoothAP"], BY_NAME["hinge"]]
-FOUND = [
-    *(_record(seed, "SmoothAP", 0.2, 0.4) for seed in (0, 1, 2)),
-    *(_record(seed, "hinge", 0.3 + 0.1 * seed, 0.5 + 0.1 * seed) for seed in (0, 1)),
-]
-
-
-def test_means_are_over_alphabets_and_differences_to_the_best_baseline_over_whole_seeds() -> None:
-    found = summarise(FOUND, PLAN, PAIR)
-    assert found["seeds"] == [0, 1]
-    assert found["metrics"]["MAP@R"]["hinge"] == pytest.approx([0.4, 0.5])
-    assert found["metrics"]["recall@1"]["SmoothAP"] == pytest.approx([0.5, 0.5])
-    assert found["alphabets"]["C"] == pytest.approx({"SmoothAP": 0.4, "hinge": 0.55})
-    assert found["best_baseline"] == "SmoothAP"
-    assert found["differences"]["SmoothAP"]["hinge"]["mean"] == pytest.approx(0.15)
-    assert json.loads(json.dumps(found["differences"])) == found["differences"]
-
-
-def test_the_table_says_metrics_and_alphabets_or_that_nothing_was_run() -> None:
-    lines = table(summarise(FOUND, PLAN, PAIR)).splitlines()
-    assert lines[0] == "Unseen alphabets, 2 seeds; differences in MAP@R"
-    rows = [line.split() for line in lines if line.startswith("hinge")]
-    assert rows[0][1:5] == ["0.4500", "0.5500", "0.6500", "+0.1500"]
-    assert rows[1] == ["hinge", "0.3500", "0.5500"]
-    assert table(summarise([], PLAN, PAIR)) == "no seed is finished"

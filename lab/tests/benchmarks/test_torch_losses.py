@@ -16,14 +16,10 @@ from rankwise_lab.benchmarks.arms import Package  # noqa: E402
 from rankwise_lab.benchmarks.torch_losses import BENCHMARK  # noqa: E402
 from rankwise_lab.benchmarks.torch_peers import (  # noqa: E402
     PEERS,
-    Batch,
     Peer,
-    pairwise_smooth_ap,
     published_ap_loss,
-    step,
 )
 
-from rankwise.metrics import average_precision  # noqa: E402
 from rankwise.torch import ErrorDrivenLoss  # noqa: E402
 
 QUICK = BENCHMARK.sizes.quick()
@@ -87,19 +83,3 @@ def test_what_is_said_of_a_peer(status: int | None, said: str, expected: Any, mo
     else:
         rows = list(torch_losses._beside(PAIRWISE, 400, QUICK))
         assert [row.what if row.measured is None else row.measured for row in rows] == expected
-
-
-def test_pairwise_sigmoids_tend_to_average_precision_where_scores_are_far_apart() -> None:
-    rng = np.random.default_rng(0)
-    scores, relevant = rng.permutation(50).astype(np.float32), rng.random(50) < 0.3
-    value = pairwise_smooth_ap(torch.from_numpy(scores), torch.from_numpy(relevant))
-    assert value.item() == pytest.approx(1 - float(average_precision(scores, relevant)), abs=1e-6)
-
-
-def test_a_step_leaves_the_gradient_of_one_step() -> None:
-    inputs = torch.tensor([1.0, 2.0], requires_grad=True)
-    task = step(lambda values, truth: (values * truth).sum(), Batch(inputs, torch.tensor([3.0, 4.0])))
-    task()
-    task()
-    assert inputs.grad is not None
-    assert inputs.grad.tolist() == [3.0, 4.0]

@@ -43,7 +43,6 @@ def test_the_files_written_here_are_pickles_as_pythons_own_reader_has_them() -> 
     found = pickle.loads(published()["data_batch_3"], encoding="bytes")
     np.testing.assert_array_equal(found[b"data"], PIXELS["data_batch_3"])
     assert found[b"labels"] == LABELS["data_batch_3"]
-    assert pickle.loads(published()["batches.meta"], encoding="bytes")[b"label_names"] == [b"emu", b"cat", b"dog"]
 
 
 def test_a_folder_and_an_archive_give_the_same_images_and_labels(tmp_path: Path) -> None:
@@ -62,13 +61,9 @@ def test_files_that_python_3_has_written_again_are_read(protocol: int) -> None:
         name: pickle.dumps({b"data": PIXELS[name], b"labels": LABELS[name], b"filenames": [b"a.png"] * N}, protocol)
         for name in PIXELS
     }
+    by_columns = array(PIXELS["test_batch"].T.tobytes(), N, fortran=b"\x88")
+    files["test_batch"] = batch(by_columns, labels_of(LABELS["test_batch"]))
     check(read_batches({**files, "batches.meta": pickle.dumps({"label_names": list(CLASSES)}, protocol)}, "here"))
-
-
-def test_an_array_kept_by_columns_is_read_as_such() -> None:
-    pixels = PIXELS["test_batch"]
-    by_columns = array(pixels.T.tobytes(), N, fortran=b"\x88")
-    check(read_batches({**published(), "test_batch": batch(by_columns, labels_of(LABELS["test_batch"]))}, "here"))
 
 
 # Files that are refused. The hostile would do something if they were unpickled, and most do it while they are read.
@@ -100,9 +95,7 @@ REFUSED: dict[str, tuple[bytes, str]] = {
     "os.system": (call(b"os\nsystem", TOUCH), "names 'os.system', which no batch of CIFAR-10 needs"),
     "eval": (call(b"builtins\neval", b"open('ran', 'w').close()"), "names 'builtins.eval'"),
     "name from the stack": (stacked(b"os", b"system") + string(TOUCH) + b"\x85R", "names 'os.system'"),
-    "own function": (call(b"rankwise_lab.data.cifar10\nload_cifar10", b"x"), "names 'rankwise_lab.data.cifar10.load_c"),
     "codec other than encode": (call(b"_codecs\ndecode", b"x"), "names '_codecs.decode'"),
-    "name only": (b"cos\nsystem\n", "names 'os.system'"),
     "name in a batch": (batch(call(b"os\nsystem", TOUCH), ZEROS), "names 'os.system'"),
     **{f"an object, {k}": (evil(k), "(names|has the opcode)") for k in range(pickle.HIGHEST_PROTOCOL + 1)},
     # Nor are opcodes.
@@ -110,22 +103,15 @@ REFUSED: dict[str, tuple[bytes, str]] = {
     "NEWOBJ": (b"cnumpy\nndarray\n)\x81", "has the opcode NEWOBJ"),
     "INST": (b"(ios\nsystem\n", "has the opcode INST"),
     "EXT1": (b"\x82\x01", "has the opcode EXT1"),
-    "DUP": (b"}2", "has the opcode DUP"),
-    "LONG4": (b"\x8b\x04\x00\x00\x00\x01\x00\x00\x00", "has the opcode LONG4"),
     # Programs that do not fit.
     "a call of a call": (b"cnumpy\ndtype\n" + call(b"numpy\ndtype", b"u1") + b"\x85R)R", ""),
-    "a call of a string": (string(b"os.system") + string(TOUCH) + b"\x85R", ""),
     "a call without a tuple": (b"cnumpy\ndtype\n" + string(b"u1") + b"R", ""),
     "attributes for a name": (b"cnumpy\nndarray\nN}" + string(b"_call") + b"Ns\x86b", ""),
-    "a state for a dictionary": (b"}}b", ""),
-    "more for a tuple": (b")Na", ""),
     "a key that is a deep tuple": (b"})" + b"\x85" * 100_000 + b"Ns", ""),
     "a key made deep": (b"}cnumpy\ndtype\nq\x00)q\x01" + b"h\x00h\x01\x85q\x01R" * 20_000 + b"h\x01Ns", ""),
     "a key that cannot be": (b"}]Ns", ""),
-    "a key without a value": (b"}(" + string(b"x") + b"u", ""),
     "from an empty stack": (b"\x87", ""),
     "no such opcode": (b"\xff", ""),
-    "another encoding": (b"}c_codecs\nencode\n" + string(b"x") + string(b"rot13") + b"\x86RNs", ""),
     "a list that holds itself": (b"]q\x00h\x00a", ""),
     # What a file says of its size takes no memory.
     "a far place in the memo": (b"}r\xff\xff\xff\xff" + b"j\xff\xff\xff\xff\x86", "more parts than any batch"),
@@ -148,7 +134,6 @@ REFUSED: dict[str, tuple[bytes, str]] = {
     "an array without a state": (batch(call(b"numpy.core.multiarray\n_reconstruct"), ZEROS), "data is not an array"),
     "a list": (b"]", "contains no dictionary"),
     "no data": (b"}" + string(b"labels") + ZEROS + b"s", "has no 'data'"),
-    "no labels": (b"}" + string(b"data") + GOOD + b"s", "has no 'labels'"),
 }
 
 
@@ -175,8 +160,6 @@ def test_a_file_that_is_too_long_is_not_read(tmp_path: Path, monkeypatch: pytest
     monkeypatch.setattr(cifar10_batches, "MOST_BYTES", 60_000)
     with pytest.raises(ValueError, match=r"here/data_batch_1 has 6.,... bytes, more than any batch"):
         read_batches(published(), "here")
-    with pytest.raises(ValueError, match=r"data_batch_1 has 6.,... bytes, more than any batch"):
-        load_cifar10(write_folder(tmp_path / FOLDER, published()))
     with pytest.raises(ValueError, match=r"cifar-10-batches-py/data_batch_1 has 6.... bytes, too many for a batch"):
         load_cifar10(_archive(tmp_path / "a.tar.gz", published()), tmp_path / "cache")
     assert not (tmp_path / "cache").exists()
@@ -188,11 +171,10 @@ def test_names_of_classes_are_names_each_once(names: tuple[str, ...]) -> None:
         read_batches({**published(), "batches.meta": meta(names)}, "here")
 
 
-@pytest.mark.parametrize("name", FILES)
-def test_a_missing_file_is_named(name: str, tmp_path: Path) -> None:
+def test_a_missing_file_is_named(tmp_path: Path) -> None:
     files = published()
-    del files[name]
-    with pytest.raises(ValueError, match=f"lacks {name}; download"):
+    del files["data_batch_4"]
+    with pytest.raises(ValueError, match="lacks data_batch_4; download"):
         load_cifar10(_archive(tmp_path / "a.tar.gz", files), tmp_path / "cache")
 
 
@@ -210,7 +192,6 @@ def test_a_file_cut_short_anywhere_is_refused() -> None:
 
 def test_a_file_damaged_anywhere_is_read_or_refused_and_nothing_else() -> None:
     rng = np.random.default_rng(1)
-    files = published()
     small = batch(array(bytes(3072), 1), labels_of([0]))
     program = [at for at in range(len(small)) if small[at] or at < 300]
     refused = 0
@@ -223,7 +204,6 @@ def test_a_file_damaged_anywhere_is_read_or_refused_and_nothing_else() -> None:
         except ValueError:
             refused += 1
     assert refused > 300
-    check(read_batches(files, "here"))
 
 
 # Where it is looked for

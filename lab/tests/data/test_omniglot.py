@@ -33,8 +33,11 @@ def members() -> dict[str, bytes]:
     }
 
 
-def test_drawings_are_inverted_shrunk_and_sorted_by_alphabet_and_character(tmp_path: Path) -> None:
-    found = load_omniglot(write_archive(tmp_path / "o.tar.xz", members()), tmp_path)
+def test_drawings_are_inverted_shrunk_sorted_by_alphabet_and_character_and_kept(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = write_archive(tmp_path / "o.tar.xz", members())
+    found = load_omniglot(path, tmp_path / "cache")
     assert list(found) == ["Greek", "Japanese_(katakana)"]
     greek, katakana = found.values()
     assert greek.images.shape == (3, 28, 28)
@@ -45,16 +48,11 @@ def test_drawings_are_inverted_shrunk_and_sorted_by_alphabet_and_character(tmp_p
     assert (katakana.images == 255).all()
     assert (greek.images[2, :7] == 255).all()
     assert (greek.images[2, 9:] == 0).all()
-
-
-def test_arrays_are_kept_and_read_again_without_decoding(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    path = write_archive(tmp_path / "o.tar.xz", members())
-    first = load_omniglot(path, tmp_path / "cache")
     monkeypatch.setattr(omniglot, "_read", lambda archive: pytest.fail("it was read again"))
     again = load_omniglot(path, tmp_path / "cache")
-    for name in first:
-        np.testing.assert_array_equal(first[name].images, again[name].images)
-        np.testing.assert_array_equal(first[name].characters, again[name].characters)
+    for name in found:
+        np.testing.assert_array_equal(found[name].images, again[name].images)
+        np.testing.assert_array_equal(found[name].characters, again[name].characters)
 
 
 GREEK = "images_background_small1/Greek/character01/0001_01.png"
@@ -67,16 +65,14 @@ GREEK = "images_background_small1/Greek/character01/0001_01.png"
         ({GREEK: b"GIF89a"}, r"0001_01\.png is not a JPEG or PNG picture"),
         ({GREEK: bytes(20_000)}, r"0001_01\.png has 20000 bytes, too many for a drawing of 105 × 105 pixels"),
         ({"images_background_small1/../0001_01.png": drawing(0)}, "has no drawing images_background_small1/"),
+        (members(), "over 3 drawings"),
     ],
-    ids=["size", "no picture", "huge", "nothing"],
+    ids=["size", "no picture", "huge", "nothing", "many"],
 )
-def test_a_bad_archive_is_refused_and_not_kept(content: dict[str, bytes], message: str, tmp_path: Path) -> None:
+def test_a_bad_archive_is_refused_and_not_kept(
+    content: dict[str, bytes], message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(omniglot, "_MOST", 3)
     with pytest.raises(ValueError, match=message):
         load_omniglot(write_archive(tmp_path / "bad.tar.xz", content), tmp_path / "cache")
     assert not (tmp_path / "cache").exists()
-
-
-def test_more_drawings_than_the_sets_have_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(omniglot, "_MOST", 3)
-    with pytest.raises(ValueError, match="over 3 drawings"):
-        load_omniglot(write_archive(tmp_path / "o.tar.xz", members()), tmp_path / "cache")

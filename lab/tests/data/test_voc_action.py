@@ -29,13 +29,10 @@ def check(found: Any, year: Year, sets: tuple[str, str]) -> None:
         assert X.flags.c_contiguous
 
 
-@pytest.mark.parametrize("label", [None, "0", "?"])
-def test_train_and_val_are_read_where_test_has_no_labels(label: str | None, tmp_path: Path) -> None:
-    year = Year(tmp_path, test_labels=label)
-    check(read_voc_action(year.root), year, ("trainval", "test") if label is None else ("train", "val"))
-
-
-def test_train_and_val_are_read_in_any_order_of_lines_where_test_is_absent(year: Year) -> None:
+def test_train_and_val_are_read_where_test_has_no_labels_or_is_absent(year: Year, tmp_path: Path) -> None:
+    for label in ("0", "?"):
+        unknown = Year(tmp_path / label, test_labels=label)
+        check(read_voc_action(unknown.root), unknown, ("train", "val"))
     for path in [*year.lists.glob("*test.txt"), *year.lists.glob("*trainval.txt")]:
         path.unlink()
     for part in ("test", "trainval"):
@@ -60,31 +57,25 @@ def test_the_year_is_found_in_the_folders_above_it_if_it_has_features(year: Year
     assert find_voc_action(tmp_path) is None
 
 
-# File of a list, line from 1 (0 to add one), what is written there, and what is said of the line or of all.
+# File of a list, line from 1, what is written there, and what is said of it.
 LINES = [
     ("phoning_trainval", 2, "2011_000000 2 2", "'2' is neither 1"),
-    ("phoning_trainval", 3, "2011_000001 1 0", "'0' is neither 1"),  # unknown in training
     ("jumping_test", 2, "2011_000006 1 0", "'0' is neither 1"),  # unknown for one in test
     ("phoning_trainval", 2, "2011_000000 2", "'2011_000000 2' is not an image"),
-    ("phoning_test", 1, "2011_000005 2 1 1", ".* is not an image"),
     ("trainval", 1, "2011_000000", "'2011_000000' is not an image, a person's number"),
-    ("trainval", 1, "2011_000000 1 1", ".* is not an image, a person's number"),
-    ("trainval", 1, "2011_000000 -1", ".* is not an image"),
     ("trainval", 1, "../x/y 1", ".* is not an image"),
     ("trainval", 3, "2011_000000 1", "2011_000000, person 1, is also on line 1"),
     ("phoning_test", 2, "2011_000005 2 1", ".* is also on line 1"),
     ("phoning_test", 2, "2011_000099 1 1", "2011_000099, person 1, is not in .*test.txt"),
-    ("phoning_test", 0, "2011_000099 1 1", ".* is not in .*test.txt"),
 ]
 
 
 @pytest.mark.parametrize(("name", "number", "line", "said"), LINES)
 def test_a_line_that_is_wrong_is_named(name: str, number: int, line: str, said: str, year: Year) -> None:
     lines = year.lines(name)
-    at = number - 1 if number else len(lines)
-    lines[at : at + 1] = [line]
+    lines[number - 1] = line
     year.write(name, lines)
-    with pytest.raises(ValueError, match=rf"{name}\.txt, line {at + 1}: {said}.*; "):
+    with pytest.raises(ValueError, match=rf"{name}\.txt, line {number}: {said}.*; "):
         read_voc_action(year.root)
 
 
@@ -97,14 +88,11 @@ def test_a_person_of_both_sets_or_missing_in_the_file_of_a_class_is_named(year: 
         read_voc_action(year.root)
 
 
-@pytest.mark.parametrize("label", ["1", "-1"])
-def test_a_class_that_all_or_none_are_of_is_refused(label: str, year: Year) -> None:
-    year.write("phoning_test", [f"{line} {label}" for line in year.lines("test")])
-    with pytest.raises(ValueError, match=rf"phoning_test\.txt: every person has the label {label}; both are needed"):
-        read_voc_action(year.root)
-
-
-def test_lists_that_are_empty_or_no_text_are_refused(year: Year) -> None:
+def test_lists_of_one_label_that_are_empty_or_no_text_are_refused(year: Year) -> None:
+    for label in ("1", "-1"):
+        year.write("phoning_test", [f"{line} {label}" for line in year.lines("test")])
+        with pytest.raises(ValueError, match=rf"phoning_test\.txt: every person has the label {label}; both are need"):
+            read_voc_action(year.root)
     year.write("trainval", [" "])
     with pytest.raises(ValueError, match=r"trainval\.txt is empty"):
         read_voc_action(year.root)
@@ -113,10 +101,7 @@ def test_lists_that_are_empty_or_no_text_are_refused(year: Year) -> None:
         read_voc_action(year.root)
 
 
-MISSING = ("ImageSets/Action/trainval.txt", "ImageSets/Action/test.txt", "ImageSets/Action/phoning_test.txt")
-
-
-@pytest.mark.parametrize("name", [*MISSING, "ActionFeatures/trainval.npy", "ActionFeatures/test.npy"])
+@pytest.mark.parametrize("name", ["ImageSets/Action/test.txt", "ActionFeatures/trainval.npy"])
 def test_a_missing_file_is_named_with_what_to_put_there(name: str, year: Year) -> None:
     (year.root / name).unlink()
     with pytest.raises(MissingDataError, match=f"{name}: no such file; (unpack|save)") as told:
@@ -140,11 +125,9 @@ def with_value(value: float) -> Any:
 FEATURES: dict[str, tuple[Any, str]] = {
     "a row too few": (np.ones((6, D)), r"test\.npy has 6 rows, but .*test\.txt has 7 persons; save one row per person"),
     "a column more": (np.ones((7, D + 1)), r"trainval\.npy and .*test\.npy have 4 and 5 columns"),
-    "no columns": (np.ones((7, 0)), "an array of float64 and shape"),
     "one axis": (np.ones(7), "an array of float64 and shape"),
     "whole numbers": (np.ones((7, D), int), "an array of int64 and shape"),
     "nan": (with_value(np.nan), r"test\.npy, row 3, column 2 \(.*test\.txt, line 4\): nan is not a number"),
-    "infinity": (with_value(-np.inf), r"row 3, column 2 .*: -inf is not a number"),
     "too large": (with_value(1e30), r"row 3, column 2 .*: 1e\+30 is not a number up to 1e\+18"),
     "objects": (
         np.array([[None]]),

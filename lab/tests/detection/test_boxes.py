@@ -47,11 +47,6 @@ def test_overlaps_are_counts_of_pixels_and_arguments_stay(rng: np.random.Generat
     assert iou([[1, 1, 5, 5]], [[9, 9, 12, 12]])[0, 0] == 0.0  # apart both ways: two negative sides make no area
 
 
-def test_float32_boxes_are_compared_in_float64() -> None:
-    boxes = np.array([[1, 1, 4000, 4000], [1, 1, 4000, 4001]], np.float32)  # 4000 · 4001 is beyond 24 bits, nearly
-    assert iou(boxes[:1], boxes[1:])[0, 0] == 4000 / 4001
-
-
 @pytest.mark.parametrize("threshold", [0.0, 0.3, 0.5, 1.0])
 def test_suppression_keeps_what_its_definition_keeps(rng: np.random.Generator, threshold: float) -> None:
     for n in (1, 2, 5, 70):
@@ -67,34 +62,18 @@ def test_an_overlap_of_exactly_the_threshold_is_kept(threshold: float, kept: lis
     assert nms([[1, 1, 10, 10], [6, 1, 15, 10]], [2, 1], threshold).tolist() == kept  # 50 pixels of 150
 
 
-def test_no_boxes_are_fine() -> None:
-    for nothing in ([], np.empty((0, 4))):
-        assert iou(nothing, [[1, 1, 2, 2]]).shape == (0, 1)
-        assert nms(nothing, []).shape == (0,)
-        assert nms(nothing, []).dtype == np.intp
-
-
 GOOD, TWO = [[1, 1, 5, 5], [2, 2, 6, 6]], [1.0, 2.0]
 BAD = [
     (as_boxes, ([1, 2, 3, 4],), ValueError, r"shape \(4,\)"),
-    (as_boxes, ([[1, 2, 3]],), ValueError, r"shape \(1, 3\)"),
-    (as_boxes, ([[1, 2, 3, 4], [1, 2]],), ValueError, "boxes"),
     (as_boxes, ([[5, 1, 4, 9]],), ValueError, r"boxes\[0\].*x2 < x1"),
-    (as_boxes, ([[1, 1, 4, 9], [1, 9, 4, 8]],), ValueError, r"boxes\[1\].*y2 < y1"),
-    (as_boxes, ([[1, 1, np.nan, 9]],), ValueError, r"boxes\[0\].*not finite"),
     (as_boxes, ([[1, 1, 1e200, 9]],), ValueError, r"boxes\[0\].*not finite or too large"),
-    (as_boxes, ([["a", "b", "c", "d"]],), TypeError, "real numbers"),
     (as_boxes, ([[True, True, True, True]],), TypeError, "real numbers"),
     (as_boxes, (None,), TypeError, "boxes must be an array"),
     (iou, (GOOD, [[3, 3, 2, 2]]), ValueError, r"b\[0\]"),
     (nms, (GOOD, [1.0]), ValueError, "2 boxes"),
-    (nms, (GOOD, [[1.0], [2.0]]), ValueError, r"shape \(2, 1\)"),
     (nms, (GOOD, [1.0, np.nan]), ValueError, r"scores\[1\] is nan"),
-    (nms, (GOOD, ["a", "b"]), TypeError, "real numbers"),
     (nms, (GOOD, TWO, 1.5), ValueError, "between 0 and 1"),
-    (nms, (GOOD, TWO, float("nan")), ValueError, "between 0 and 1"),
     (nms, (GOOD, TWO, "0.3"), TypeError, "must be a number"),
-    (nms, (GOOD, TWO, True), TypeError, "must be a number"),
 ]
 
 

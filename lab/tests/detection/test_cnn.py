@@ -49,18 +49,6 @@ def test_a_window_is_what_is_between_its_corners_both_inside_and_seen_as_red_gre
     np.testing.assert_allclose(CropFeatures(colours(), crop=8)(image, [[8, 5, 12, 10]]), [expected], atol=1e-6)
 
 
-def test_context_is_what_is_around_within_the_image() -> None:
-    image = np.zeros((20, 30, 3), np.uint8)
-    image[:, 10:20] = 255
-    inner, wide, left = (
-        CropFeatures(colours(), crop=8, context=context).crops(image, [box])
-        for context, box in ((0.0, [11, 1, 20, 20]), (0.5, [11, 1, 20, 20]), (9.0, [1, 1, 10, 20]))
-    )
-    assert (inner[:, :, 1:-1] == 255).all()
-    assert 110 < wide.mean() < 145
-    assert 70 < left.mean() < 100
-
-
 def test_a_map_is_averaged_by_a_copy_in_evaluation_mode_to_rows_of_length_one() -> None:
     model = network().train()
     described = CropFeatures(model, crop=16)
@@ -77,27 +65,6 @@ def test_a_map_is_averaged_by_a_copy_in_evaluation_mode_to_rows_of_length_one() 
         np.testing.assert_allclose(CropFeatures(model, crop=16, batch=batch)(NOISE, WINDOWS), features, atol=1e-6)
 
 
-def test_the_digest_is_of_the_weights() -> None:
-    one, same, other = network(), network(), network()
-    with torch.no_grad():
-        next(other.parameters())[0, 0, 0, 0] += 1e-3
-    digests = [CropFeatures(model, crop=16).digest for model in (one, same, other)]
-    assert digests[0] == digests[1] != digests[2]
-    assert len(digests[0]) == 64
-
-
-@pytest.mark.parametrize("value", [float("nan"), float("inf")])
-def test_features_that_are_not_finite_are_refused(value: float) -> None:
-    def said(seen: torch.Tensor) -> torch.Tensor:
-        rows = torch.ones(len(seen), 3)
-        rows[2:3, 1] = value
-        return rows
-
-    described = CropFeatures(Says(said), crop=8)
-    with pytest.raises(ValueError, match="Says returns features that are not finite, first for window 2"):
-        described(NOISE, WINDOWS)
-
-
 SHAPES = r"it must return \(b, d\) or \(b, d, h, w\)"
 BAD = [
     *(((Says(said),), {}, SHAPES) for said in (torch.ones(3), torch.ones(7, 3), torch.ones(1, 2, 3), (1, 2), None)),
@@ -111,11 +78,6 @@ BAD = [
 def test_bad_networks_and_settings_are_refused(given: tuple[object], options: dict[str, float], says: str) -> None:
     with pytest.raises(ValueError, match=says):
         CropFeatures(*given, **{"crop": 8} | options)
-
-
-def test_a_window_outside_the_image_is_refused() -> None:
-    with pytest.raises(ValueError, match=r"boxes\[1\] is \[51.0, 1.0, 60.0, 10.0\], outside the image"):
-        CropFeatures(colours(), crop=8)(NOISE, [[1, 1, 9, 9], [51, 1, 60, 10]])
 
 
 @pytest.mark.slow

@@ -14,13 +14,12 @@ from rankwise_lab.detection import detector as detectors
 from rankwise_lab.detection.boxes import iou, nms
 from rankwise_lab.detection.detector import Recipe
 from rankwise_lab.detection.detector_file import read_detector, write_detector
-from rankwise_lab.detection.shapes import CLASSES, write_shapes
+from rankwise_lab.detection.shapes import CLASSES
 from rankwise_lab.detection.store import FeatureStore
-from rankwise_lab.detection.voc import read_voc
 from rankwise_lab.detection.writing import MANIFEST
 
 import rankwise as rw
-from rankwise.latent import LatentRankSVM, LatentRankSVMCV
+from rankwise.latent import LatentRankSVM
 
 ATOL = 1e-12
 Write = Callable[..., Path]
@@ -115,14 +114,6 @@ def test_C_is_chosen_by_the_ranking_of_images_that_were_not_trained_on(store: Fe
     assert seen == list(zip(Cs, choice.scores.tolist(), strict=True))
 
 
-def test_C_is_chosen_on_folds_by_average_precision(store: FeatureStore) -> None:
-    model = detectors.train_cv(store, "disc", recipe=Recipe("zero-one"), Cs=[0.1, 10.0], cv=3)
-    images, y = store.labels("disc", "trainval")
-    expected = LatentRankSVMCV("zero-one", [0.1, 10.0], cv=3, scoring="ap").fit(store.bags[images], y)
-    np.testing.assert_array_equal(model.scores_, expected.scores_)
-    np.testing.assert_array_equal(model.coef_, expected.coef_)
-
-
 def test_detections_are_the_windows_that_suppression_keeps(store: FeatureStore, disc: LatentRankSVM) -> None:
     found = detectors.detect(disc, store, "test", threshold=0.4, max_per_image=5)
     for k, i in enumerate(store.members("test").tolist()):
@@ -133,26 +124,6 @@ def test_detections_are_the_windows_that_suppression_keeps(store: FeatureStore, 
         np.testing.assert_allclose(np.asarray(found.scores)[here], scores[kept] + disc.intercept_[0], 1e-6, 1e-9)
         overlaps = iou(store.windows(i)[kept], store.windows(i)[kept])
         assert (overlaps[np.triu_indices(kept.size, 1)] <= 0.4).all()
-
-
-def test_detections_and_truths_are_of_the_same_images(store: FeatureStore, disc: LatentRankSVM) -> None:
-    both = detectors.evaluate(disc, store, "disc", ("val", "test"), overlap=0.3)
-    assert both.n_positives == sum(len(boxes) for boxes, _ in store.truth("disc", ("val", "test")))
-    assert both.value > 0.8
-    points = detectors.evaluate(disc, store, "disc", ("val", "test"), overlap=0.3, kind="2007")
-    np.testing.assert_array_equal(both.precision, points.precision)
-    assert both.value != points.value
-
-
-def test_a_detector_comes_back_from_its_file(store: FeatureStore, tmp_path: Path) -> None:
-    model = detectors.train(store, "disc", C=10.0, checkpoint=tmp_path / "checkpoint")
-    write_detector(tmp_path / "m.rw", model, "disc", store.settings, {"sets": ["trainval"]})
-    stored = read_detector(tmp_path / "m.rw")
-    stored.check(store)
-    assert (stored.name, stored.features, stored.note["sets"]) == ("disc", store.settings, ["trainval"])
-    np.testing.assert_array_equal(stored.model.coef_, model.coef_)
-    assert stored.model.checkpoint is None
-    assert model.checkpoint == tmp_path / "checkpoint"
 
 
 def test_features_of_another_kind_are_refused(store: FeatureStore, disc: LatentRankSVM, tmp_path: Path) -> None:
@@ -173,13 +144,3 @@ def test_bad_names_are_refused(store: FeatureStore) -> None:
         detectors.train(store, "disc", recipe=Recipe(start="middle"))
     with pytest.raises(ValueError, match=r"no image of val without val has 'disc'"):
         detectors.choose_C(store, "disc", "val", "val", [1.0])
-
-
-def test_the_same_seed_draws_the_same_shapes(tmp_path: Path) -> None:
-    sizes = {"train": 6, "val": 4}
-    kits = [write_shapes(tmp_path / name, sizes, seed) for name, seed in (("a", 1), ("b", 1), ("c", 2))]
-    contents = [[path.read_bytes() for path in sorted(kit.rglob("*")) if path.is_file()] for kit in kits]
-    assert contents[0] == contents[1] != contents[2]
-    found = read_voc(kits[0])
-    assert found.classes == CLASSES
-    assert {name: len(ids) for name, ids in found.sets.items()} == sizes

@@ -19,7 +19,6 @@ pytest.importorskip("efficientnet_lite_pytorch")
 from PIL import Image  # noqa: E402
 from rankwise_lab.detection import prepare  # noqa: E402
 from rankwise_lab.detection.shapes import write_shapes  # noqa: E402
-from rankwise_lab.detection.store import FeatureStore  # noqa: E402
 from rankwise_lab.detection.voc import VocError  # noqa: E402
 from rankwise_lab.detection.writing import StoreWriter  # noqa: E402
 from torch import nn  # noqa: E402
@@ -27,7 +26,7 @@ from torch import nn  # noqa: E402
 from rankwise.cli.main import main  # noqa: E402
 
 N_IMAGES = 12
-QUICK = {"max_windows": 4, "crop": 8, "min_side": 6}
+QUICK = {"max_windows": 4, "crop": 8, "min_side": 12}
 OPTIONS = ["--max-windows", "3", "--min-side", "6", "--crop", "32"]
 
 
@@ -110,19 +109,6 @@ def test_after_ctrl_c_the_command_says_how_to_go_on_to_the_same_bytes(
     assert bytes_of(tmp_path / "f") == bytes_of(tmp_path / "whole")
 
 
-def test_the_command_says_what_was_made(devkit: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert run(devkit, tmp_path / "f", "--workers", "2", "--sets", "test") == 0
-    said = capsys.readouterr()
-    assert "f: 4 images, " in said.out
-    assert "320 features each" in said.out
-    assert "classes: disc, square\nsets: test 4\n" in said.out
-    assert said.err == "Preparing 4 images\n"
-    assert len(FeatureStore.open(tmp_path / "f")) == 4
-    assert run(devkit, tmp_path / "f", "--quiet", "--sets", "test") == 0
-    said = capsys.readouterr()
-    assert said.out == said.err == ""
-
-
 @pytest.mark.parametrize("bad", ["truncated", "empty", "text"])
 def test_a_bad_image_is_named_and_once_mended_the_run_goes_on(devkit: Path, tmp_path: Path, bad: str) -> None:
     prepare(devkit, tmp_path / "alone", model=small_model(), **QUICK)
@@ -179,9 +165,3 @@ def test_features_that_are_not_finite_name_the_image(devkit: Path, tmp_path: Pat
     ):
         prepare(devkit, tmp_path / "f", model=Bursts(), **QUICK)
     assert len(list(tmp_path.glob("f/parts/*.npz"))) == 2
-
-
-def test_grey_and_transparent_pictures_are_read(devkit: Path, tmp_path: Path) -> None:
-    Image.new("L", (96, 64), 90).save(image_of(devkit, 4))
-    Image.new("RGBA", (96, 64), (9, 9, 9, 99)).save(image_of(devkit, 5))
-    assert len(prepare(devkit, tmp_path / "f", model=small_model(), **QUICK)) == N_IMAGES

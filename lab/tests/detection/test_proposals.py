@@ -79,21 +79,8 @@ def test_a_tiny_or_thin_image_is_a_window_itself(shape: tuple[int, int], search:
     assert windows_of(image, search).tolist() == [[1, 1, shape[1], shape[0]]]
 
 
-def test_min_side_is_kept_to() -> None:
-    sides = {side: selective_search(murky(), min_side=side) for side in (12, 17, 30)}
-    for side, boxes in sides.items():
-        assert (boxes[1:, 2:] - boxes[1:, :2] + 1).min() >= side
-    assert len(sides[12]) > len(sides[17]) > len(sides[30])
-
-
-NO_IMAGES = {
-    r"shape \(5, 5\)": np.zeros((5, 5), np.uint8),
-    r"\(5, 5, 4\)": np.zeros((5, 5, 4), np.uint8),
-    "float64": np.zeros((5, 5, 3)),
-    r"\(0, 5, 3\)": np.zeros((0, 5, 3), np.uint8),
-}
 BAD = [
-    *((windows_of, (image, search), says) for says, image in NO_IMAGES.items() for search in SEARCHES),
+    *((windows_of, (np.zeros((5, 5, 3)), search), "float64") for search in SEARCHES),
     (windows_of, (murky(), "slow"), "search must be"),
     (selective_search, (murky(), "slow"), "mode must be"),
     (selective_search, (murky(), "fast", 0), "max_windows must be at least 1, got 0"),

@@ -102,17 +102,6 @@ def test_a_finished_folder_has_four_files_that_numpy_reads_and_is_left_as_it_is(
     assert bytes_of(whole) == before
 
 
-def test_a_set_or_several_name_images_once_in_order(whole: Path) -> None:
-    store = FeatureStore.open(whole)
-    assert store.members("test").tolist() == [0, 3]
-    assert store.members(["test", "train"]).tolist() == [0, 2, 3]
-    assert store.members("trainval").tolist() == [0, 1, 2]
-    with pytest.raises(ValueError, match=r"no set 'dev'; choose from train, val, test"):
-        store.members("dev")
-    with pytest.raises(ValueError, match="no set is given"):
-        store.members([])
-
-
 def test_images_with_only_difficult_objects_of_a_class_have_no_label_but_a_truth(whole: Path) -> None:
     store, sets = FeatureStore.open(whole), ["train", "val", "test"]
     assert [part.tolist() for part in store.labels("fish", sets)] == [[0, 2, 3], [1, 0, 1]]
@@ -212,14 +201,3 @@ def test_a_folder_that_does_not_fit_or_is_none_is_refused(tmp_path: Path, whole:
     (tmp_path / "manifest.json").write_text('{"format": "letters"}')
     with pytest.raises(ValueError, match="is not a manifest of features"):
         FeatureStore.open(tmp_path)
-
-
-def test_rows_of_another_shape_are_refused(tmp_path: Path) -> None:
-    boxes, features = windows(0)
-    writer = StoreWriter(tmp_path, manifest())
-    for bad in ((boxes, features[:, 1:]), (boxes[1:], features), (boxes[:0], features[:0])):
-        with pytest.raises(ValueError, match=r"wanted are \(m, 4\), \(m, 6\)"):
-            writer.append(*bad)
-    assert writer.done == 0
-    with pytest.raises(ValueError, match="0 of 4 images are there"):
-        writer.finish()

@@ -362,18 +362,6 @@ def test_samples_are_added_edited_drawn_at_random_and_taken_from_examples(page: 
     assert check_numbers(page).scores.tolist() != first
 
 
-def test_training_steps_lower_j_until_nothing_is_left_to_learn(page: Page) -> None:
-    page.open()
-    before = page.shown()
-    value = float(page.text("#value"))
-    page.click("#downhill")
-    assert check_numbers(page).scores == pytest.approx(before.exact()["downhill"], abs=0.00501)
-    assert float(page.text("#value")) < value
-    page.open("#samples=p3,n-3")
-    page.click("#downhill")
-    assert page.text("#message").startswith("The gradient is 0")
-
-
 def test_the_address_holds_the_view(page: Page) -> None:
     page.open("#loss=ndcg&scale=2.5&samples=p1.25,n0.5,n-2,p-0.75&step=2")
     view = check_numbers(page)

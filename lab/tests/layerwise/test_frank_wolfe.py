@@ -202,26 +202,3 @@ def test_a_step_never_raises_the_true_objective_and_says_what_is_in_the_network(
             assert step.primal >= step.dual - 1e-12
         for key, part in problem.net.state_dict().items():
             assert key.startswith(f"{problem.position}.") or torch.equal(part, others[key])
-
-
-@pytest.mark.parametrize("dtype", [torch.float64, torch.float32])
-@kinds
-def test_a_solver_restored_from_its_state_goes_on_with_the_same_bits(kind: str, dtype: Any) -> None:
-    first, second = (LayerSolver(problem_of(kind, "ap", 1, dtype=dtype), 0.01, 0.02) for _ in range(2))
-    orders = [[2, 0, 1], [0, 1, 2], [1, 2, 0], [1, 0, 2]]
-    for order in orders[:2]:
-        first.epoch(order)
-    kept = {key: np.array(part) for key, part in first.state().items()}
-    second.restore(kept)
-    assert second.dual == first.dual
-    for order in orders[2:]:
-        first.epoch(order)
-        second.epoch(order)
-    assert first.dual == second.dual
-    assert (first.steps, first.epochs) == (second.steps, second.epochs)
-    there, here = first.state(), second.state()
-    assert there.keys() == here.keys()
-    assert all(np.array_equal(part, here[key]) for key, part in there.items())
-    steps = finish(first), finish(second)
-    assert steps[0][:-1] == steps[1][:-1]
-    assert torch.equal(weights_in(first.problem), weights_in(second.problem))

@@ -115,14 +115,6 @@ def test_gradients_by_finite_differences(name: str, k: int, kind: str, loss: str
         torch.testing.assert_close(problem.dot(planes[False], D), slope, rtol=1e-6, atol=1e-7)
 
 
-@pytest.mark.parametrize(
-    ("name", "k", "n", "compressed"), [(DENSE, 0, 4, True), (DENSE, 0, 5, False), (CONVOLUTIONAL, 4, 1, False)]
-)
-def test_few_gradients_are_kept_by_sample(name: str, k: int, n: int, compressed: bool) -> None:
-    blocks = samples(name, n, block_size=n)
-    assert LayerProblem(made(name)[0], k, blocks, BlockLoss("ap", N_CLASSES)).compressed is compressed
-
-
 @places
 def test_nothing_depends_on_what_memory_lets_be_kept(name: str, k: int, kind: str, rng: np.random.Generator) -> None:
     kept, anew, some = (problem_of(name, k, kind, "ap", memory=memory) for memory in (1e9, 0.0, 600.0))
@@ -135,20 +127,6 @@ def test_nothing_depends_on_what_memory_lets_be_kept(name: str, k: int, kind: st
     assert len(kept._inputs) == 2
     assert not anew._inputs
     assert not anew._chosen
-
-
-@places
-def test_weights_are_a_matrix_and_a_layer_is_given_them_back(name: str, k: int, kind: str) -> None:
-    problem = problem_of(name, k, kind, "ap", torch.float32)
-    before, x = copy.deepcopy(problem.net), problem.blocks.images(0)
-    assert problem.start.dtype == torch.float64
-    problem.put(problem.start)
-    assert torch.equal(problem.net(x), before(x))
-    problem.put(problem.start * 2.0 + 1.0)
-    for key, part in problem.net.state_dict().items():
-        old = before.state_dict()[key]
-        assert torch.equal(part, 2.0 * old + 1.0 if key.startswith(f"{k}.") else old)
-    assert torch.equal(problem.start, problem.matrix(before[k].weight, before[k].bias))
 
 
 def test_dense_layers_are_decomposed_and_choices_above_convolutions_fixed_unless_one_says_otherwise() -> None:

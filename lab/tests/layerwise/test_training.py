@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import csv
 from itertools import pairwise
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -86,33 +84,6 @@ def test_no_layer_of_any_pass_raises_the_objective_and_no_epoch_lowers_the_dual(
     assert all(row["primal"] >= row["dual"] - 1e-12 for row in layers[1:] if row["layer"] == 8)
     blocks = Blocks(*TRAIN, 3, block_size=30, dtype=torch.float64)
     assert model.objective_ == objectives[-1] == objective(model.net, blocks, BlockLoss(loss, 3), 1e-3)
-
-
-def test_a_layer_ends_by_the_gain_of_its_dual_or_by_its_number_of_epochs() -> None:
-    model = LWSVM(network(), "ap", tol=0.05, **QUICK | {"max_passes": 1, "max_epochs": 8}).fit_layers(TRAIN)
-    epochs = [row for row in model.history_ if row["dual"] is not None and row["objective"] is None]
-    counts = set()
-    for layer in (8, 6, 0):
-        duals = [row["dual"] for row in epochs if row["layer"] == layer]
-        gains = [later - dual > 0.05 * later for dual, later in pairwise(duals)]
-        assert all(gains[:-1])
-        assert len(duals) == 8 or not gains[-1]
-        counts.add(len(duals))
-    assert len(counts) > 1  # both ways to end were seen, or at least two lengths
-    ends = [row for row in model.history_ if row["fraction"] is not None]
-    assert [row["epoch"] for row in ends] == [sum(row["layer"] == end["layer"] for row in epochs) for end in ends]
-
-
-def test_passes_end_when_one_changes_nothing_and_without_passes_the_network_is_only_judged() -> None:
-    net = PLCNN(nn.Linear(4, 3)).double()
-    for parameter in net.parameters():
-        nn.init.zeros_(parameter)
-    assert LWSVM(net, "ap", max_passes=50).fit_layers((np.zeros((30, 4)), np.arange(30) % 3)).n_passes_ == 1
-    net = network()
-    before = weights(net)
-    model = LWSVM(net, max_passes=0).fit_layers(TRAIN, VAL)
-    assert same(weights(net), before)
-    assert (len(model.history_), model.n_passes_) == (1, 0)
 
 
 @pytest.mark.parametrize("val", [None, VAL], ids=["alone", "validated"])
@@ -210,18 +181,6 @@ def test_passes_end_when_the_validation_score_falls_and_the_best_network_is_kept
     assert [row["score"] for row in model.history_ if row["score"] is not None] == [100.0, 99.0, 98.0, 97.0]
 
 
-@pytest.mark.parametrize("stage", ["pretrain", "warm_up"])
-def test_an_adadelta_stage_ends_with_its_best_epoch(stage: str) -> None:
-    told = iter([1.0, 3.0, 2.0])
-    settings = QUICK | {"pretrain_epochs": 3, "warmup_epochs": 3}
-    model = LWSVM(network(), score=lambda labels, scores: next(told), **settings)
-    getattr(model, stage)(TRAIN, VAL)
-    other = LWSVM(network(), **QUICK)  # of two epochs
-    getattr(other, stage)(TRAIN)
-    assert model.score_ == 3.0
-    assert same(weights(model.net), weights(other.net))
-
-
 @pytest.mark.parametrize("loss", LOSSES)
 def test_the_score_is_the_metric_of_the_loss_of_the_network_that_is_kept(loss: str) -> None:
     model = LWSVM(network(), loss, **QUICK).fit(TRAIN, VAL)
@@ -263,18 +222,3 @@ def test_ctrl_c_leaves_the_best_network_so_far_and_goes_on(monkeypatch: pytest.M
     kept = layers[-1] if val is None else max(layers, key=lambda row: row["score"])
     assert objective(model.net, blocks, BlockLoss("ap", 3), 1e-3) == pytest.approx(kept["objective"], rel=1e-12)
     assert model.score_ == kept["score"]
-
-
-def test_progress_is_a_line_and_the_log_the_history(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
-    LWSVM(network(), **QUICK).warm_up(TRAIN)
-    assert capsys.readouterr().err == ""
-    model = LWSVM(network(), **QUICK).fit(TRAIN, VAL, progress=True, checkpoint=tmp_path)
-    said = capsys.readouterr().err.splitlines()[-1]
-    assert said.startswith(f"LWSVM ap: fit_layers, pass {model.n_passes_}, layer 0, epoch ")
-    assert f"objective {model.objective_:.6g}" in said
-    assert said.endswith(" s")
-    assert sorted(file.name for file in tmp_path.iterdir()) == ["log.csv", "lwsvm.rw"]
-    with (tmp_path / "log.csv").open(newline="") as file:
-        rows = list(csv.DictReader(file))
-    for row, kept in zip(rows, model.history_, strict=True):
-        assert row == {name: "" if value is None else str(value) for name, value in kept.items()}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +10,6 @@ import pytest
 from numpy.typing import NDArray
 from rankwise_lab.report.part import Part
 from rankwise_lab.reproduce.action import MEASURES, ActionExperiment
-from rankwise_lab.reproduce.action_page import draw
 from rankwise_lab.reproduce.action_results import PAPER, PAPER_MEANS, measure_table
 from sklearn.metrics import average_precision_score, ndcg_score
 from small_experiments import ACTION, CLASSES, DATA
@@ -51,21 +49,6 @@ def test_C_is_chosen_as_RankSVMCV_chooses_it(part: Part, loss: str, metric: str)
         value = measured(metric, model.decision_function(DATA.X_test), DATA.Y_test[:, k])
         assert found["test"] == pytest.approx(value, rel=1e-12)
         assert found["gap"] <= ACTION.tol
-
-
-def test_the_folds_of_a_class_and_loss_are_trained_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    ran, fit = [], RankSVMCV.fit
-
-    def noted(self: RankSVMCV, *given: Any) -> Any:
-        ran.append(self.loss)
-        return fit(self, *given)
-
-    monkeypatch.setattr(RankSVMCV, "fit", noted)
-    for _ in range(2):
-        experiment = ActionExperiment(DATA, tmp_path, ACTION)
-        values = [experiment.chosen(1, loss, metric) for loss, metric in PAIRS]
-        assert ran == list(MEASURES)
-        assert values[1] == experiment.model(1, "zero-one", "ndcg").C
 
 
 @pytest.mark.parametrize("metric", PAPER)
@@ -113,23 +96,3 @@ def test_tables_have_our_classes_the_means_and_the_papers(part: Part, metric: st
     assert table.rows[3][1:4] == [f"{means[0]:.2f}", f"{means[1]:.2f}", f"{means[1] - means[0]:+.2f}"]
     assert table.rows[4][1:3] == [f"{value:.2f}" for value in PAPER_MEANS[metric]]
     assert table.rows[5][1:3] == [f"{m / p:.3f}" for m, p in zip(means, PAPER_MEANS[metric], strict=True)]
-
-
-def test_the_papers_classes_have_its_numbers_beside_ours(part: Part) -> None:
-    text = json.dumps(part.found)
-    for name, other in zip(CLASSES, ("Phoning", "ridinghorse", "usingcomputer"), strict=True):
-        text = text.replace(f'"{name}"', f'"{other}"')
-    found = json.loads(text)
-    table = measure_table(found, "ap")
-    ours = 100.0 * found["classes"][1]["zero-one"]["ap"]["test"]
-    assert table.columns[-4:] == [f"{a}, {b}" for a in ("paper", "ours / paper") for b in ("0-1 loss", "AP loss")]
-    assert table.rows[1][-4:-1] == ["79.82", "83.29", f"{ours / 79.82:.3f}"]
-    assert table.rows[0][-4:-2] == ["32.09", "32.63"]
-    means = [np.mean(pair) for pair in ((32.09, 79.82, 30.62), (32.63, 83.29, 32.05))]
-    assert next(row for row in table.rows if row[0] == "mean")[-4:-2] == [f"{value:.2f}" for value in means]
-
-
-def test_a_name_with_a_dollar_is_drawn_as_it_is(part: Part) -> None:
-    pytest.importorskip("matplotlib")
-    text = json.dumps(part.found).replace("sea cow", "a$x_{$b")
-    assert draw(json.loads(text))["differences"].png.startswith(b"\x89PNG")

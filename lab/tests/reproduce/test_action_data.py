@@ -127,16 +127,6 @@ def test_other_samples_have_another_digest(folders: Path, tmp_path: Path) -> Non
     assert len({find_action(year.root).digest for year in years}) == 3
 
 
-@pytest.mark.usefixtures("few_patches")
-@pytest.mark.parametrize("lacking", ["features", "the folder"])
-def test_what_is_not_there_is_passed_over(lacking: str, folders: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    if lacking == "features":
-        (folders / "VOCdevkit" / "VOC2011" / "ImageSets" / "Action").mkdir(parents=True)
-    else:
-        monkeypatch.setenv("RANKWISE_DATA", str(folders / "none"))
-    assert "digits" in find_action(quick=True).what
-
-
 def test_a_feature_that_changes_in_test_only_is_refused(tmp_path: Path) -> None:
     year = Year(tmp_path / "mine")
     np.save(year.features / "trainval.npy", 1e-30 * np.eye(11)[:, 3:4])
@@ -176,16 +166,3 @@ def test_an_activation_is_the_mean_distance_less_the_distance_summed_over_a_quad
                 quadrant = 2 * (row >= 4) + (column >= 3)
                 expected[i, quadrant] += np.maximum(distances.mean() - distances, 0.0)
     np.testing.assert_allclose(found, expected.reshape(3, 20), rtol=RTOL, atol=1e-4)
-
-
-@pytest.mark.usefixtures("few_patches")
-def test_detectors_are_the_same_whenever_they_are_learnt_and_others_by_another_seed() -> None:
-    one, two, other = (learn_detectors(images_of(20), 7, 3, seed) for seed in (0, 0, 1))
-    np.testing.assert_array_equal(one.centres, two.centres)
-    assert np.abs(one.centres - other.centres).max() > 0.01
-
-
-def test_an_image_of_one_colour_has_features_that_are_numbers() -> None:
-    blank = np.full((4, 1, 8, 8), 255, np.uint8)
-    detectors = learn_detectors(blank, 3, 3, seed=0)
-    assert np.isfinite(activations(blank, detectors)).all()

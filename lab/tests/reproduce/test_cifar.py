@@ -1,4 +1,4 @@
-"""The CIFAR-10 experiment: its split, its networks, tables beside the paper's, and the command."""
+"""The CIFAR-10 experiment: its split, its networks, its gains, and the command."""
 
 from __future__ import annotations
 
@@ -11,7 +11,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from scipy import stats
 from sklearn.metrics import average_precision_score, ndcg_score
 from small_experiments import cifar_plan
 
@@ -19,8 +18,7 @@ torch = pytest.importorskip("torch")
 
 from rankwise_lab.commands import reproduce_cifar  # noqa: E402
 from rankwise_lab.data.cifar10 import ARCHIVE, Cifar10, find_cifar10, load_cifar10  # noqa: E402
-from rankwise_lab.report.blocks import Paragraph  # noqa: E402
-from rankwise_lab.reproduce import cifar, cifar_page, cifar_results  # noqa: E402
+from rankwise_lab.reproduce import cifar  # noqa: E402
 from rankwise_lab.reproduce.cifar import METHODS, Experiment, Plan, judge  # noqa: E402
 from rankwise_lab.reproduce.cifar_data import split  # noqa: E402
 
@@ -109,6 +107,9 @@ def test_every_loss_goes_on_from_the_same_pre_trained_network(wholes: Any, image
         assert len(values) == 1 + 7  # the start, and after each layer
         assert all(later <= earlier for earlier, later in itertools.pairwise(values))
         assert one["timing"]["calls"] > 0
+    for loss, gain in found["differences"].items():
+        ours, zero_one = (seed["losses"][name]["test"]["final"][loss] for name in (loss, "zero-one"))
+        assert (gain["final"]["mean"], gain["final"]["low"]) == (pytest.approx(ours - zero_one), None)
     for loss, methods in METHODS.items():
         (size,) = timed[loss]
         assert (size["block_size"], tuple(size["methods"])) == (9, methods)
@@ -129,68 +130,6 @@ def test_of_several_weights_the_one_that_validates_best_is_taken(data: Path, tmp
     best = max(one["tried"], key=lambda t: t["val"])
     assert (one["lam"], one["mu"], one["val"]["final"]) == (best["lam"], best["mu"], best["val"])
     assert timed == {}
-
-
-def made_up(gains: dict[str, list[float]]) -> dict[str, Any]:
-    """A document in which AP and NDCG loss gain so much over 0-1 loss, by seed, after LW-SVM."""
-
-    def test(value: float) -> dict[str, float]:
-        return {"ap": value, "ndcg": value, "accuracy": 0.5}
-
-    shared = {"lam": 1e-3, "mu": 1e-2, "warm_seconds": 1.0, "objective": 0.5, "curve": [[0.0, 1.0], [2.0, 0.5]]}
-    shared["timing"] = {"total": 2.0, "inference": 1.0, "calls": 7}
-    seeds = []
-    for k in range(len(gains["ap"])):
-        warm, final = 0.6 + 0.01 * k, {loss: 0.7 + 0.01 * k + gains.get(loss, [0.0] * 9)[k] for loss in LOSSES}
-        losses = {loss: {**shared, "test": {"warm": test(warm), "final": test(final[loss])}} for loss in LOSSES}
-        seeds.append({"seed": k, "pretrained": {"test": test(0.5), "seconds": 3.0}, "losses": losses})
-    slow = {"total": 20.0, "inference": 12.0, "calls": 7, "objective": 0.5}
-    fast = {**slow, "total": 10.0, "inference": 2.0}
-    timed = {
-        loss: [
-            {"block_size": size, "methods": dict(zip(methods, (slow, fast, fast), strict=True))} for size in (15, 30)
-        ]
-        for loss, methods in METHODS.items()
-    }
-    plan = Plan(seeds=tuple(range(len(seeds))), block_size=15, timed_blocks=(15,))
-    return cifar_results.document(plan, numbered(3, 3, 3), 100, seeds, timed, {})
-
-
-def test_the_interval_is_that_of_student_and_three_seeds_are_the_fewest() -> None:
-    values = [0.01, 0.03, -0.004, 0.02]
-    found = made_up({"ap": values, "ndcg": values})["differences"]["ap"]["final"]
-    low, high = stats.t.interval(0.95, 3, loc=np.mean(values), scale=np.std(values, ddof=1) / np.sqrt(4))
-    assert [found["mean"], found["low"], found["high"]] == pytest.approx([np.mean(values), low, high])
-    few = made_up({"ap": values[:2], "ndcg": values[:2]})["differences"]["ap"]["final"]
-    assert (few["low"], few["high"]) == (None, None)
-
-
-def test_tables_put_our_numbers_beside_the_papers() -> None:
-    found = made_up({"ap": [0.01, 0.02, 0.03], "ndcg": [0.0, 0.0, 0.01]})
-    zero_one, ap, ndcg = cifar_results.metric_table(found, "ap").rows
-    assert zero_one == ["0-1 loss", "50.00 ± 0.00", "61.00 ± 1.00", "71.00 ± 1.00", "84.22", "0.84"]
-    assert ap[3:] == ["73.00 ± 2.00", "85.28", "0.86"]
-    assert ndcg[4:] == ["", ""]
-    rows = cifar_results.differences_table(found).rows
-    assert rows[1][1:5] == ["+1.00", "+2.00", "+3.00", "+2.00"]
-    assert rows[1][-2:] == ["+1.06", "1.89"]
-    times = cifar_results.time_table(found).rows
-    name = "AP loss, blocks of 15: Yue et al. 2007"
-    assert times[0] == [name, "12.00", "8.0", "20.0", "7", "1.00", "1.00", "1.974", "1.00"]
-    assert times[1][5:] == ["6.00", "2.00", "1.589", "1.24"]
-    assert times[3][5:] == ["1.00", "1.00", "", ""]
-    assert times[8][5:] == ["6.00", "2.00", "", ""]
-
-
-@pytest.mark.parametrize(
-    ("more", "said"),
-    [([], "It never rises."), ([[3.0, 0.55], [4.0, 0.54]], "It rises 1 times, by at most 1.0e-01 of its value.")],
-)
-def test_the_page_says_whether_the_objective_rises(more: list[list[float]], said: str) -> None:
-    found = made_up({"ap": [0.01], "ndcg": [0.0]})
-    found["seeds"][0]["losses"]["ap"]["curve"] = [*found["seeds"][0]["losses"]["ap"]["curve"], *more]
-    body = cifar_page.make_part(found, {}).body
-    assert any(said in block.text for block in body if isinstance(block, Paragraph))
 
 
 def test_options_change_the_plan() -> None:

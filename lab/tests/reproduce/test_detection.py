@@ -118,14 +118,6 @@ def test_a_devkit_without_lists_for_detection_is_passed_over(place: Path) -> Non
     write_shapes(kit, {"train": 1, "val": 1, "test": 1})
     assert detection_data.find_devkit() == kit
     assert detection_data.default_year(kit) == "VOC2007"
-    for name in detection_data.SETS:
-        other = kit / "VOC2012" / "ImageSets" / "Main" / f"{name}.txt"
-        other.parent.mkdir(parents=True, exist_ok=True)
-        other.write_text("")
-    assert detection_data.years_of(kit) == ["VOC2007", "VOC2012"]
-    assert detection_data.default_year(kit) == "VOC2007"
-    (kit / "VOC2007").rename(kit / "VOC2006")
-    assert detection_data.default_year(kit) is None
 
 
 def test_an_archive_that_leads_out_of_its_folder_is_refused(place: Path) -> None:

@@ -22,6 +22,7 @@ from rankwise_lab.reproduce import timing_results as timed
 from rankwise_lab.reproduce.action import MEASURES
 from rankwise_lab.reproduce.beside import TITLES
 from rankwise_lab.reproduce.cifar_results import PAPER as CIFAR_PAPER
+from rankwise_lab.reproduce.report import write_index, write_part
 from rankwise_lab.reproduce.scaling import ScalingExperiment
 from rankwise_lab.reproduce.scaling_curves import OURS, QS, ROWS, ZERO_ONE
 from rankwise_lab.reproduce.timing import TimingExperiment
@@ -62,7 +63,7 @@ def pieces(folder: Path) -> dict[Path, bytes]:
 @experiments
 def test_a_run_that_is_cut_off_goes_on(name: str, wholes: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     case, whole, said = wholes.case(name), wholes.part(name), []
-    monkeypatch.setattr("rankwise_lab.report.figure.have_matplotlib", lambda: False)  # figures take the longest
+    monkeypatch.setattr("rankwise_lab.report.figure.have_matplotlib", lambda: False)
 
     def stop(line: str) -> None:
         said.append(line)
@@ -82,6 +83,9 @@ def test_a_run_that_is_cut_off_goes_on(name: str, wholes: Any, tmp_path: Path, m
     assert untimed(part.found, left_out) == untimed(whole.found, left_out)
     again = case.make(tmp_path, case.plan, lambda line: pytest.fail(line))
     assert {**again.found, "machine": {}} == {**part.found, "machine": {}}
+    assert again.figures == {}
+    write_part(tmp_path / "written", again)
+    assert name == "detection" or "No figures: Matplotlib" in write_index(tmp_path / "written").read_text("utf-8")
 
 
 @experiments
@@ -144,19 +148,6 @@ def test_the_command_writes_the_same_report_again(
     assert Path("report/index.html").read_text() == text
 
 
-@pytest.mark.parametrize("name", [name for name in TITLES if name != "detection"])
-def test_without_matplotlib_a_line_says_that_there_are_no_figures(
-    name: str, wholes: Any, page_of: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    wholes.part(name)
-    monkeypatch.setattr("rankwise_lab.report.figure.have_matplotlib", lambda: False)
-    case = wholes.case(name)
-    part = case.make(wholes.folder, case.plan, lambda line: None)
-    assert part.figures == {}
-    page_of(part)
-    assert "No figures: Matplotlib is not installed" in (tmp_path / "index.html").read_text(encoding="utf-8")
-
-
 AP_MEAN, OLDER = ("difference", "ap", "mean"), ("faster", QUOTIENTS[3].name, "total")
 TESTS, LAW = ("tests", "ndcg", "ours"), ("laws", "ap", "all", "factor")
 INSIDE = [
@@ -169,13 +160,10 @@ INSIDE = [
 SENTENCES: list[tuple[str, list[tuple[tuple[Any, ...], Any]], str]] = [
     ("action", [(AP_MEAN, [0.01, 0.02])], "AP loss is better beyond chance, as in the paper"),
     ("action", [(AP_MEAN, [-0.02, -0.01])], "0-1 loss is better beyond chance, unlike in the paper"),
-    ("action", [(AP_MEAN, [-0.02, 0.01])], "within chance"),
     ("action", [((*TESTS, "p_t"), 0.01), ((*TESTS, "p_w"), 0.02)], "beyond chance;"),
     ("action", [((*TESTS, "p_t"), 0.01), ((*TESTS, "p_w"), 0.2)], "by one test only;"),
-    ("action", [((*TESTS, "p_t"), 0.1), ((*TESTS, "p_w"), 0.2)], "within chance;"),
     ("action", [*INSIDE, (("classes", 2, "zero-one", "ndcg", "at_edge"), True)], "for yak (0-1 loss by NDCG)."),
     ("timing", [(OLDER, 0.5)], "2.0 times slower than Mohapatra et al. 2014"),
-    ("timing", [(OLDER, 1.04)], "AP_QS is as fast as Mohapatra et al. 2014"),
     ("timing", [(("agreement", "ndcg", "bracketed"), False)], "do not all end at the same minimum"),
     ("timing", [(("mean", key, "total"), time) for key, time in (("zero_one", 1.0), ("ap_qs", 2.0), ("ndcg_qs", 0.5))],
      "Over a training, 0-1 loss takes longer than NDCG_QS."),
@@ -188,7 +176,6 @@ SENTENCES: list[tuple[str, list[tuple[tuple[Any, ...], Any]], str]] = [
      "the gain is negative"),
     ("cifar", [(("differences", "ap", "final", "low"), -0.2), (("differences", "ap", "final", "high"), 0.1)],
      "within chance"),
-    ("cifar", [(("differences", "ap", "final", "low"), None)], "too few seeds"),
 ]  # fmt: skip
 
 
@@ -198,17 +185,6 @@ def test_sentences(name: str, changes: list[tuple[tuple[Any, ...], Any]], said: 
     for path, value in changes:
         put(found, path, value)
     assert any(said in line for line in PAGES[name].conclusions(found))
-
-
-def test_a_faster_method_is_said_to_be_so_by_how_much_on_each_axis(wholes: Any) -> None:
-    found = deepcopy(wholes.found("scaling"))
-    for panel in found["panels"]:
-        if (panel["part"], panel["loss"], panel["axis"]) == ("training", "ap", "total"):
-            panel["curves"] = {key: curve | {"seconds": [1.0, 1.0]} for key, curve in panel["curves"].items()}
-            assert QS in panel["curves"]
-    (line,) = (line for line in scaling_page.conclusions(found) if line.startswith("AP over AP_QS"))
-    assert "all samples at 1:10: 1.0 × (1.0 × over ours)" in line
-    assert "not always faster" in line
 
 
 # Verdicts on the paper's claims: each follows from the numbers, and a doctored number flips it
@@ -289,8 +265,6 @@ DOCTORED: list[tuple[str, tuple[Any, ...], Any, int, bool | None]] = [
     # Experiment, what is changed, to what, which claim that changes, and its verdict then.
     ("timing", ("faster", timed.QUOTIENTS[0].name, "total"), 9.9, 0, False),
     ("timing", ("faster", timed.QUOTIENTS[0].name, "replayed"), 9.9, 1, False),
-    ("timing", ("faster", timed.QUOTIENTS[1].name, "total"), 99.0, 2, False),
-    ("timing", ("faster", timed.QUOTIENTS[1].name, "replayed"), 99.0, 3, False),
     ("timing", ("faster", timed.QUOTIENTS[3].name, "total"), 1.0, 4, False),
     ("timing", ("mean", "ap_qs", "total"), 3.5, 5, False),
     ("scaling", ("panels", NEGATIVES, "curves", QS, "seconds"), [0.1, 6.0], 0, False),
@@ -298,7 +272,6 @@ DOCTORED: list[tuple[str, tuple[Any, ...], Any, int, bool | None]] = [
     ("scaling", ("laws", "ap", "all", "factor"), 2.01, 3, False),
     ("scaling", ("panels", TOTAL, "curves", ZERO_ONE, "seconds"), [0.1, 0.4], 4, False),
     ("action", ("difference", "ap", "mean"), [-0.01, 0.01], 0, False),
-    ("action", ("difference", "ap", "mean"), [-0.01, 0.05], 0, None),
     ("action", ("tests", "ap", "ours", "better"), 5, 1, False),
     ("action", ("difference", "ndcg", "mean"), [-0.02, -0.01], 2, False),
     ("action", ("tests", "ndcg", "ours", "better"), 4, 3, False),

@@ -1,9 +1,8 @@
-"""The report of all experiments: its files, its page, what is said of those that could not be run."""
+"""The report of all experiments: its page, what is said of those that could not be run."""
 
 from __future__ import annotations
 
 import argparse
-import json
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +13,7 @@ from rankwise_lab.report.blocks import Heading
 from rankwise_lab.report.claims import Claim
 from rankwise_lab.report.figure import Drawing, Drawn
 from rankwise_lab.report.part import Part
-from rankwise_lab.reproduce.beside import TITLES, beside, ratio
+from rankwise_lab.reproduce.beside import TITLES, beside
 from rankwise_lab.reproduce.report import write_index, write_part
 
 from rankwise.cli.main import _parser, main
@@ -47,29 +46,6 @@ def made_up(name: str) -> Part:
         ],
         tags=["made up"],
     )
-
-
-def test_a_part_leaves_its_numbers_its_figures_and_its_section(tmp_path: Path, read_page: Any) -> None:
-    write_part(tmp_path, made_up("action"))
-    assert json.loads((tmp_path / "action.json").read_text())["value"] == 0.5
-    assert (tmp_path / "action.csv").read_text() == "value\n0.5\n"
-    assert (tmp_path / "action" / "lines.png").read_bytes() == b"\x89PNG"
-    assert (tmp_path / "action" / "lines.svg").read_bytes() == b"<svg></svg>"
-    assert (tmp_path / "action" / "pictures" / "one.png").read_bytes() == b"\x89PNG 1"
-    section = (tmp_path / "action" / "section.html").read_text()
-    seen = read_page(section)
-    assert seen.open == []
-    assert seen.ids == ["action", "action-conclusions", "action-inner", "action-lines", "action-how"]
-    assert {"inference, s", "2.00", "1.00", "0.50"} <= set(seen.cells)
-    assert section.index("action is &lt;measured&gt;.") < section.index("was half as long")
-    for text in (
-        "action was half as long as &lt;expected&gt;.",
-        "with a ruler",
-        "cpu a &amp; b",
-        "of the paper&#39;s",
-        'aria-label="A &lt;line&gt;"',
-    ):
-        assert text in section
 
 
 def test_the_page_has_every_part_in_the_order_of_the_paper_done_or_not(tmp_path: Path, read_page: Any) -> None:
@@ -112,14 +88,6 @@ def test_a_part_counts_only_if_all_its_files_are_there(tmp_path: Path) -> None:
         write_part(tmp_path, broken)
     text = write_index(tmp_path).read_text()
     assert all(f"Not run yet: rankwise reproduce {name}" in text for name in ("timing", "action"))
-
-
-def test_a_ratio_needs_two_numbers() -> None:
-    assert [ratio(1.0, 4.0), ratio(None, 4.0), ratio(1.0, None), ratio(1.0, 0.0)] == ["0.25", "-", "-", "-"]
-    assert [ratio(1.0, 80.0), ratio(-1.0, 80.0), ratio(2.0, 3.0, ".3f")] == ["0.013", "-0.013", "0.667"]
-    table = beside("t", [("a", None, 2.0), ("b", 4.0, 1.0)], ".1f")
-    assert list(table.columns) == ["", "paper", "ours", "ours / paper"]
-    assert table.rows == [["a", "-", "2.0", "-"], ["b", "4.0", "1.0", "0.25"]]
 
 
 @pytest.fixture

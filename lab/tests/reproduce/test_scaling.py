@@ -1,8 +1,7 @@
-"""The scaling experiment: its axes, its law, its samples, runs that are cut off, and its part of the report."""
+"""The scaling experiment: its axes, its law, and where methods stop."""
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Mapping
 from pathlib import Path
@@ -12,17 +11,16 @@ from typing import Any
 import numpy as np
 import pytest
 from rankwise_lab.measuring import scores
-from rankwise_lab.reproduce import scaling, scaling_page
+from rankwise_lab.reproduce import scaling
 from rankwise_lab.reproduce.action_data import ActionData
-from rankwise_lab.reproduce.scaling import ScalingExperiment, draw_samples
+from rankwise_lab.reproduce.scaling import ScalingExperiment
 from rankwise_lab.reproduce.scaling_curves import (
     QS,
     ROWS,
     Curve,
     axes,
-    largest_of,
 )
-from rankwise_lab.reproduce.scaling_law import fit, plain, theorem
+from rankwise_lab.reproduce.scaling_law import fit, theorem
 from rankwise_lab.reproduce.scaling_results import document, law_table, moves, panel_of, stops
 from small_experiments import SCALING as PLAN
 
@@ -76,32 +74,9 @@ def test_axes_are_the_papers_three_and_end_where_they_should() -> None:
         assert axis.x == [count(size) for size in axis.sizes]
 
 
-@pytest.mark.parametrize(("n_pos", "n_neg"), [(334, 3013), (12, 5000), (400, 101), (10, 100), (227, 2270), (101, 1009)])
-def test_axes_of_a_class_use_all_it_has_and_no_more(n_pos: int, n_neg: int) -> None:
-    total, negatives, positives = largest_of(n_pos, n_neg, 6)
-    for axis in (total, negatives, positives):
-        assert all(p <= n_pos and n <= n_neg for p, n in axis.sizes)
-        assert len(axis.x) == len(set(axis.x)) <= 6
-    assert negatives.sizes[-1] == (min(227, n_pos), n_neg)
-    assert positives.sizes[-1] == (n_pos, min(200, n_neg))
-    last = total.sizes[-1]
-    assert last[0] == n_pos or last[1] == n_neg or last[1] + 1 > n_neg
-    assert all(abs(n - 10 * p) <= 10 for p, n in total.sizes)
-
-
 def times(sizes: list[tuple[int, int]], a: float, b: float, noise: float = 0.0) -> np.ndarray[Any, Any]:
     exact = np.array([a + b * theorem(*size) for size in sizes])
     return exact * np.exp(np.random.default_rng(3).uniform(-noise, noise, exact.size))
-
-
-@pytest.mark.parametrize(("a", "b"), [(2e-5, 4e-9), (0.0, 4e-9), (1.0, 1e-12)])
-def test_a_law_that_holds_is_found(a: float, b: float) -> None:
-    sizes = [size for axis in axes(6, (10**7, 10**7, 10**7)) for size in axis.sizes]
-    law = fit(sizes, times(sizes, a, b), theorem)
-    assert law.a == pytest.approx(a, rel=1e-6, abs=1e-15)
-    assert law.b == pytest.approx(b, rel=1e-6)
-    assert law.factor == pytest.approx(1.0, abs=1e-9)
-    assert (theorem(3, 7), plain(3, 7)) == (7 * 2.0 + 3 * 3.0 + 3 * 2.0, 14.0)
 
 
 @pytest.mark.parametrize(("a", "b", "noise"), [(2e-5, 4e-9, 0.5), (0.0, 4e-9, 1.0), (1e-3, 1e-10, 0.3)])
@@ -121,40 +96,6 @@ def test_the_largest_factor_is_the_least_that_any_law_has(a: float, b: float, no
     assert law(w[law.fastest]) / t[law.fastest] == pytest.approx(law.factor, rel=1e-9)
 
 
-@pytest.mark.parametrize("seconds", [[2e-5] * 3, [4e-5, 3e-5, 1e-5], [2e-5, 2e-5, 1e-5]])
-def test_times_that_do_not_grow_have_a_law_without_work(seconds: list[float]) -> None:
-    law = fit([(227, 100), (227, 674), (227, 4000)], seconds, plain)
-    assert law.factor == pytest.approx(math.sqrt(max(seconds) / min(seconds)))
-    assert law.b * plain(227, 4000) <= 1e-12 * law.a
-    for bad in (0.0, math.nan):
-        with pytest.raises(ValueError, match="at least two times"):
-            fit([(1, 1), (2, 2)], [1.0, bad], theorem)
-
-
-def test_samples_are_of_the_counts_asked_for_and_fewer_are_among_more() -> None:
-    relevant = np.random.default_rng(1).random(200) < 0.2
-    few, many = draw_samples(relevant, 5, 40, seed=0), draw_samples(relevant, 20, 90, seed=0)
-    for rows, n_pos, n_neg in ((few, 5, 40), (many, 20, 90)):
-        assert (int(relevant[rows].sum()), int((~relevant[rows]).sum())) == (n_pos, n_neg)
-        assert (np.diff(rows) > 0).all()
-    assert set(few) <= set(many)
-    np.testing.assert_array_equal(few, draw_samples(relevant, 5, 40, seed=0))
-    assert not np.array_equal(few, draw_samples(relevant, 5, 40, seed=1))
-    with pytest.raises(ValueError, match="1,000 samples of one class are needed; there are"):
-        draw_samples(relevant, 5, 1000, seed=0)
-
-
-def test_the_papers_class_is_taken_and_else_the_first_that_is_not_too_rare(data: ActionData, tmp_path: Path) -> None:
-    rare = data.Y.copy()
-    rare[60:, 1] = False
-    assert experiment(data, tmp_path / "a").k == 1
-    assert experiment(data._replace(classes=("a", "b", "c")), tmp_path / "b").k == 0
-    assert experiment(data, tmp_path / "c", classes=[2, 0]).k == 2
-    assert experiment(data._replace(Y=rare), tmp_path / "d").k == 0
-    with pytest.raises(ValueError, match="class 'phoning' has too few samples"):
-        experiment(data._replace(Y=rare), tmp_path / "e", classes=[1])
-
-
 def test_quadratic_methods_stop(data: ActionData, tmp_path: Path, timed: None) -> None:
     one = experiment(data, tmp_path)
     found = document(one, one.run(), {})
@@ -166,15 +107,6 @@ def test_quadratic_methods_stop(data: ActionData, tmp_path: Path, timed: None) -
             assert curve["x"] == (allowed if panel["part"] == "calls" else panel["x"])
     assert set(stops(found)) == {("ap", "yue"), ("ndcg", "published"), ("ndcg", "tabulated")}
     assert stops(found)["ap", "yue"]["negatives"] == [227, 632]
-
-
-def test_the_least_time_of_all_rounds_counts(data: ActionData, tmp_path: Path, timed: None) -> None:
-    points = experiment(data, tmp_path).run()["calls"]
-    kept = [json.loads((tmp_path / f"calls-total-110-{n}.json").read_text()) for n in range(2)]
-    each = [point["rows"]["ap"][QS]["seconds"] for point in kept]
-    assert each[1] < each[0]
-    assert points[0]["rows"]["ap"][QS]["seconds"] == each[1]
-    assert points[0]["load"] == [0.5, 0.5]
 
 
 @pytest.fixture
@@ -197,10 +129,3 @@ def test_laws_are_fitted_to_algorithm_1_alone(found: dict[str, Any]) -> None:
         low, high = moves(found, loss)
         assert 0.5 < low <= high < 5.0
     assert len(law_table(found).rows) == 14
-
-
-def test_the_part_says_of_which_class_it_is_and_where_methods_stop(found: dict[str, Any]) -> None:
-    facts = scaling_page.facts(found)
-    assert any("class “phoning”, 20 positives and 280 negatives" in fact for fact in facts)
-    assert any("AP (Yue et al.) stops at P × N = " in fact and "200,000" in fact for fact in facts)
-    assert not any("busy" in line for line in scaling_page.conclusions(found))
