@@ -32,11 +32,7 @@ def make_ranking_scorer(metric: MetricLike = "ap", *, empty: str = "skip", one_q
     y == estimator.classes_[1]. For an estimator without classes_, positives are y > 0, and "ndcg" and "err" take y as
     grades.
 
-    Parameters
-    ----------
-    {metric_ap}
-    {empty_metric}
-    {one_query}
+    {arguments_of_metrics}
 
     Returns
     -------
