@@ -10,7 +10,6 @@ from numpy.typing import ArrayLike
 from rankwise.arguments import check_whole, is_number
 from rankwise.documenting import documented
 from rankwise.metrics.base import FloatArray, Metric, counted_as, ranking_of, values_of
-from rankwise.metrics.ranked import Ranked
 from rankwise.metrics.registry import MetricLike, as_metric
 
 

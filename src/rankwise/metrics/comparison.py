@@ -12,7 +12,12 @@ from rankwise.arguments import check_whole
 from rankwise.documenting import documented
 from rankwise.metrics.base import FloatArray, Metric, values_of
 from rankwise.metrics.bootstrap import (
-    NO_INTERVAL, Interval, check_resampling, interval_of_mean, over_samples, quantiles,
+    NO_INTERVAL,
+    Interval,
+    check_resampling,
+    interval_of_mean,
+    over_samples,
+    quantiles,
 )  # fmt: skip
 from rankwise.metrics.registry import MetricLike, as_metric
 
