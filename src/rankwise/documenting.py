@@ -209,7 +209,7 @@ scores : ndarray of shape (n,)
 queries : Queries
     The queries.
 """
-_OF_PLACES = f"""{_PARAMETERS}
+_VALUES = f"""{_PARAMETERS}
 
 Returns
 -------
@@ -267,8 +267,9 @@ SHARED |= {
     % (_OF_QUERIES + "scale : float\n    Weight of the loss.\nexhaustive : bool\n    Whether to try everything."),
     "soft_counts": _SOFT_COUNTS,
     "steps": _STEPS,
-    "of_positives": _OF_PLACES % "k : int or ndarray\n    Numbers of positives from the top, from 1.",
-    "of_places": _OF_PLACES % "m : float or ndarray\n    Places, from 1.",
+    "of_positives": _VALUES % "k : int or ndarray\n    Numbers of positives from the top, from 1.",
+    "of_places": _VALUES % "m : float or ndarray\n    Places, from 1.",
+    "of_queries": _VALUES % "n_pos, n_neg : ndarray of shape (Q,)\n    Numbers of positives and of negatives.",
 }
 _PLACE = re.compile(r"^( *)\{(\w+)\}$", re.MULTILINE)
 
@@ -303,6 +304,8 @@ def _fill(target: Any) -> None:
 def _by_signature(function: Any, text: str, renamed: dict[str, str]) -> str:
     entries = []
     for name, parameter in inspect.signature(function).parameters.items():
+        if name == "self":
+            continue
         head, _, rest = SHARED[renamed.get(name, name)].partition("\n")
         if parameter.default is not None:  # the argument is not optional, or the head has its default
             head, rest = head.replace(", optional", ""), re.sub(r"\s+By\s+default[^.]*\.", "", rest)
