@@ -78,22 +78,20 @@ class Metric(ABC):
     _options: dict[str, Any] = {}  # what it was made with  # noqa: RUF012
 
     def __init__(self, *, k: int | None = None, gain: Gain | None = None, **options: Any) -> None:
-        self._options = dict(options)
         if k is not None:
             self.k = as_cutoff(k)
             self.name = f"{self.name}@{k}"
-            self._options["k"] = self.k
         if gain is not None:
             self.gain = as_gain(gain)
-            self._options["gain"] = gain
+        given = {"k": k, "gain": gain, **options}
+        self._options = {key: value for key, value in given.items() if value is not None}
 
     def __repr__(self) -> str:
-        given = {key: value for key, value in self._options.items() if value is not None}
-        said = ", ".join(f"{key}={getattr(value, '__name__', repr(value))}" for key, value in given.items())
+        said = ", ".join(f"{key}={getattr(value, '__name__', repr(value))}" for key, value in self._options.items())
         return f"{type(self).__name__}({said})"
 
     def __eq__(self, other: object) -> bool:
-        return type(self) is type(other) and isinstance(other, Metric) and self._options == other._options
+        return isinstance(other, Metric) and (type(self), self._options) == (type(other), other._options)
 
     def __hash__(self) -> int:
         return hash((type(self), self.name))

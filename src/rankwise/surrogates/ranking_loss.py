@@ -65,4 +65,4 @@ class _Itself(Surrogate):
         for q in np.flatnonzero(queries.can_rank):
             own = slice(queries.starts[q], queries.starts[q + 1])
             losses[q] = loss.of_scores(scores[own], queries.relevant[own], self.worst)
-        return Solved(losses, losses, *queries.counts, np.zeros_like(scores))
+        return Solved(losses, losses, queries.counts[0], queries.counts[1], np.zeros_like(scores))
