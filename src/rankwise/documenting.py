@@ -195,7 +195,15 @@ Raises
 ------
 ValueError
     If a score is not finite, lengths differ, an option is not valid, or the loss cannot be used in this way."""
-_SOLVING = f"""{_PARAMETERS}
+_SOLVING = """\
+Parameters
+----------
+scores : ndarray of shape (n,)
+    Scores, query after query, in float32 or float64.
+queries : Queries
+    The queries.
+loss : Loss
+    The loss, as `accepts` returns it.
 n_threads : int, default 1
     Number of threads. Results must not depend on it.
 
@@ -203,12 +211,6 @@ Returns
 -------
 Solved
     Value and loss of each query, 0 if it has nothing to rank, and the gradient of the sum of values."""
-_OF_QUERIES = """\
-scores : ndarray of shape (n,)
-    Scores, query after query, in float32 or float64.
-queries : Queries
-    The queries.
-"""
 _VALUES = f"""{_PARAMETERS}
 
 Returns
@@ -262,9 +264,7 @@ def _read(entries: str) -> dict[str, str]:
 SHARED: dict[str, str] = _read(_ENTRIES)
 SHARED |= {name: "\n".join(SHARED[part] for part in parts) for name, parts in _GROUPS.items()}
 SHARED |= {
-    "solving": _SOLVING % (_OF_QUERIES + "loss : Loss\n    The loss, as `accepts` returns it."),
-    "own_hinge": _SOLVING
-    % (_OF_QUERIES + "scale : float\n    Weight of the loss.\nexhaustive : bool\n    Whether to try everything."),
+    "solving": _SOLVING,
     "soft_counts": _SOFT_COUNTS,
     "steps": _STEPS,
     "of_positives": _VALUES % "k : int or ndarray\n    Numbers of positives from the top, from 1.",
