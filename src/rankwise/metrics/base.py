@@ -53,10 +53,6 @@ class Metric(ABC):
         Whether the metric can or must be cut at k.
     judges : bool
         Whether it judges rankings, not labels.
-    trainable : bool
-        Whether it can be trained for, and so is a `rankwise.Loss`.
-    train_instead : str
-        What to do instead, if it cannot; by default to train for another one.
 
     See Also
     --------
@@ -78,8 +74,7 @@ class Metric(ABC):
     gain: Gain = "linear"
     cut: ClassVar[str] = "never"
     judges: ClassVar[bool] = True
-    trainable: ClassVar[bool] = False
-    train_instead: ClassVar[str] = ""
+    train_instead: ClassVar[str] = ""  # what to do if it cannot be trained for; by default to train for another one
     _needs_ideal = False  # whether `of_ties` reads ties.ideal
     _options: dict[str, Any] = {}  # what it was made with  # noqa: RUF012
 
