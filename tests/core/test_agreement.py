@@ -104,17 +104,3 @@ def test_scale_zero_leaves_the_misordered_pairs(
             assert found.value == pytest.approx(np.sum(pairs), rel=RTOL[np.float64], abs=RTOL[np.float64]), (name, loss)
             low, high = (rw.ranking_loss(scores, relevant, loss, ties=ties) for ties in ("best", "worst"))
             assert low - RTOL[np.float64] <= found.loss <= high + RTOL[np.float64], (name, loss)
-
-
-@pytest.mark.parametrize("loss", LOSSES)
-def test_the_hinge_is_homogeneous_in_scores_and_scale(
-    loss: str, families: Families, rng: np.random.Generator, draw_relevant: Draw
-) -> None:
-    for name, family in families.items():
-        relevant = draw_relevant(rng, 10, 300)
-        scores = family(rng, relevant)
-        once = rw.structured_hinge(scores, relevant, loss, scale=1.0)
-        # A power of two changes no rounding.
-        for factor in (2.0**-40, 0.5, 4.0, 2.0**40):
-            scaled = rw.structured_hinge(factor * scores, relevant, loss, scale=factor)
-            assert scaled.value == pytest.approx(factor * once.value, rel=RTOL[np.float64]), (name, factor)
