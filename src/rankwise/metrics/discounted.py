@@ -170,8 +170,10 @@ class DiscountedLoss(Loss):
 
         Returns
         -------
-        value, slope : ndarray
-            D(m) and D′(m), in the shape of `m`.
+        value : ndarray
+            D(m), in the shape of `m`.
+        slope : ndarray
+            D′(m), in the shape of `m`.
         """
         if self.k is not None or not self.is_continuous:
             # A place that is whole but for rounding must not lie on one side of a kink by the order of a summation.

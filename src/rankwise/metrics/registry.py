@@ -161,17 +161,17 @@ def as_loss(loss: LossLike) -> Loss:
     >>> as_loss("ap@100")
     AveragePrecision(k=100)
     """
-    if isinstance(loss, Loss):
-        return loss
-    kind = METRICS.get(loss.partition("@")[0]) if isinstance(loss, str) else type(loss)
-    if kind is not None and issubclass(kind, Metric) and not issubclass(kind, Loss):
-        remedy = kind.train_instead or f"train for one of {', '.join(map(repr, LOSSES))}"
-        raise ValueError(f"{kind.name} judges rankings but cannot be trained for; {remedy}")
-    if not isinstance(loss, str):
-        raise TypeError(f"loss must be a name or a Loss, got {type(loss).__name__}; see rankwise.DiscountedLoss")
-    kind, own = _named(loss, LOSSES, "loss")
-    made: Any = _made(kind, _cut(kind, own, None))
-    return made  # type: ignore[no-any-return]
+    found: Any = loss
+    if isinstance(found, str):
+        name = found.partition("@")[0]
+        kind, own = _named(found, METRICS if name in METRICS else LOSSES, "loss")
+        found = _made(kind, _cut(kind, own, None))
+    if not isinstance(found, Metric):
+        raise TypeError(f"loss must be a name or a Loss, got {type(found).__name__}; see rankwise.DiscountedLoss")
+    if not isinstance(found, Loss):
+        remedy = found.train_instead or f"train for one of {', '.join(map(repr, LOSSES))}"
+        raise ValueError(f"{found.name} judges rankings but cannot be trained for; {remedy}")
+    return found
 
 
 def _named(text: str, known: dict[str, Any], what: str) -> tuple[type[Metric], int | None]:
