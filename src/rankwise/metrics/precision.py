@@ -42,10 +42,13 @@ class PrecisionAt(DiscountedLoss):
     name = "precision"
     cut = "always"
     k: int
-    _suitable = False
 
     def __init__(self, k: int) -> None:
         super().__init__(k=k)
+
+    @property
+    def qs_suitable(self) -> bool | None:
+        return self.k == 1
 
     def discount(self, m: Any) -> Any:
         return np.ones_like(m)
