@@ -181,7 +181,6 @@ ValueError
 See Also
 --------
 as_metric : Get a metric by name.
-per_query : The values of each query.
 bootstrap_interval : A confidence interval of a metric."""
 _EVALUATING = f"""{_PARAMETERS}
 

@@ -14,8 +14,6 @@ from rankwise.metrics.discounted import DiscountedLoss
 from rankwise.metrics.gains import Gain
 from rankwise.metrics.loss import Tail
 
-__all__ = ["NDCG", "ndcg"]
-
 
 def _log2_discount(m: Any) -> Any:
     return 1.0 / np.log2(1.0 + m)

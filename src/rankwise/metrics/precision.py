@@ -12,8 +12,6 @@ from rankwise.metrics.base import FloatArray, over
 from rankwise.metrics.discounted import DiscountedLoss
 from rankwise.metrics.ranked import Ties
 
-__all__ = ["PrecisionAt", "RecallAt", "precision_at", "recall_at"]
-
 
 @documented
 class PrecisionAt(DiscountedLoss):
