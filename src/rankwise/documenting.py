@@ -280,7 +280,7 @@ def documented(thing: Thing) -> Thing:
     """
     _fill(thing)
     for name, value in vars(thing).items() if isinstance(thing, type) else ():
-        if (name.startswith("_") and name != "__call__") or not (callable(value) or isinstance(value, property)):
+        if name.startswith("_") or not (callable(value) or isinstance(value, property)):
             continue
         if not value.__doc__:
             value.__doc__ = getattr(getattr(super(thing, thing), name, None), "__doc__", None)
