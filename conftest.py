@@ -66,9 +66,10 @@ def objective() -> Callable[..., float]:
     """scale·Δ(R*, R) + F(R) − F(R*) by the definition: F = (1/PN) Σ R_xy (s_x − s_y) with the matrix R."""
 
     def of(scores: np.ndarray, relevant: np.ndarray, loss: Any, scale: float, ranking: Any) -> float:
-        between = np.ix_(relevant, ~relevant)
+        place = np.argsort(ranking.order())
+        above = np.sign(place[~relevant][None, :] - place[relevant][:, None])
         ahead = scores[relevant][:, None] - scores[~relevant][None, :]
-        score_of = np.mean(ranking.matrix()[between] * ahead)
+        score_of = np.mean(above * ahead)
         return float(scale * loss.of_counts(ranking.above, int((~relevant).sum())) + score_of - np.mean(ahead))
 
     return of

@@ -11,14 +11,11 @@ from rankwise.interleaving import Interleaving
 from rankwise.metrics.ap import AveragePrecision
 from rankwise.metrics.auc import AUC
 from rankwise.metrics.discounted import DiscountedLoss
-from rankwise.metrics.f1 import FMeasure
 from rankwise.metrics.loss import Loss, NotQSSuitableError
 from rankwise.metrics.mrr import ReciprocalRank
 from rankwise.metrics.ndcg import NDCG
 from rankwise.metrics.precision import PrecisionAt
-from rankwise.metrics.ranking_loss import ranking_loss
 from rankwise.metrics.registry import check_qs_suitable
-from rankwise.metrics.step_loss import StepLoss
 from rankwise.metrics.zero_one import ZeroOne
 from rankwise.queries import Queries, Solved
 from rankwise.surrogates import (
@@ -32,6 +29,7 @@ from rankwise.surrogates import (
     error_driven_loss,
     evaluate,
     most_violating_ranking,
+    ranking_loss,
     smooth_loss,
     structured_hinge,
 )
@@ -51,43 +49,12 @@ HingeResult = SmoothResult = Result
 SmoothPerQuery = PerQuery
 
 __all__ = [
-    "AUC",
-    "NDCG",
-    "AveragePrecision",
-    "Bags",
-    "Direct",
-    "DiscountedLoss",
-    "ErrorDriven",
-    "FMeasure",
-    "Hinge",
-    "Interleaving",
-    "LatentRankSVM",
-    "LatentRankSVMCV",
-    "LinearRanker",
-    "Loss",
-    "NotFiniteError",
-    "NotQSSuitableError",
-    "PerQuery",
-    "PrecisionAt",
-    "Queries",
-    "RankSVM",
-    "RankSVMCV",
-    "ReciprocalRank",
-    "Result",
-    "Smooth",
-    "Solved",
-    "StepLoss",
-    "Surrogate",
-    "ZeroOne",
-    "check_qs_suitable",
-    "error_driven_loss",
-    "evaluate",
-    "load",
-    "most_violating_ranking",
-    "ranking_loss",
-    "smooth_loss",
-    "structured_hinge",
-]
+    "AUC", "NDCG", "AveragePrecision", "Bags", "Direct", "DiscountedLoss", "ErrorDriven", "Hinge", "Interleaving",
+    "LatentRankSVM", "LatentRankSVMCV", "LinearRanker", "Loss", "NotFiniteError", "NotQSSuitableError", "PerQuery",
+    "PrecisionAt", "Queries", "RankSVM", "RankSVMCV", "ReciprocalRank", "Result", "Smooth", "Solved", "Surrogate",
+    "ZeroOne", "check_qs_suitable", "error_driven_loss", "evaluate", "load", "most_violating_ranking", "ranking_loss",
+    "smooth_loss", "structured_hinge",
+]  # fmt: skip
 
 
 # Imported at the first use, because these import Numba, scikit-learn or SciPy.

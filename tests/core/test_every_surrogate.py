@@ -11,7 +11,7 @@ import pytest
 from graded_losses import by_levels
 from numpy.typing import NDArray
 from queries_alone import FALLING, mixed_queries
-from rank_losses import OWN, PUSH
+from rank_losses import OWN
 
 import rankwise as rw
 from rankwise.metrics import LOSSES
@@ -25,7 +25,7 @@ N_LARGE = 40_000  # counts as large
 WHOLE = [name for name, loss in LOSSES.items() if loss.cut != "always"]
 CUT = [f"{name}@3" for name, loss in LOSSES.items() if loss.cut != "never"]
 METRICS: dict[str, rw.Loss] = {name: as_loss(name) for name in WHOLE + CUT}
-METRICS |= {"own": OWN, "push": PUSH, "falling": FALLING}
+METRICS |= {"own": OWN, "falling": FALLING}
 METRICS |= {"linear": rw.NDCG(k=5, gain="linear"), "square": rw.NDCG(gain=np.square)}
 WAYS: dict[str, rw.Surrogate] = {
     "hinge": rw.Hinge(),
@@ -47,7 +47,7 @@ def accepts(way: str, metric: str) -> bool:
 
 
 PAIRS = [(way, metric) for way in WAYS for metric in METRICS if accepts(way, metric)]
-GRADED = [(way, metric) for way, metric in PAIRS if way != "direct" and METRICS[metric].has_grades]
+GRADED = [(way, metric) for way, metric in PAIRS if way != "direct" and METRICS[metric].has_discount]
 every = pytest.mark.parametrize(("way", "metric"), PAIRS, ids=lambda name: name)
 every_graded = pytest.mark.parametrize(("way", "metric"), GRADED, ids=lambda name: name)
 
@@ -94,7 +94,7 @@ def assert_alone(way: str, metric: str, s: Array, truth: Array, qid: Array, dtyp
 
 @every
 def test_queries_in_any_order_are_as_each_alone(way: str, metric: str, rng: np.random.Generator) -> None:
-    sizes = np.append(rng.integers(1, 60, 30), 60 if metric == "push" else N_LARGE)
+    sizes = np.append(rng.integers(1, 60, 30), N_LARGE)
     qid = rng.permutation(np.repeat(rng.permutation(31) * 3, sizes))
     truth = rng.random(qid.size) < rng.choice([0.02, 0.3, 0.7], 31)[qid // 3]
     truth[qid == 6], truth[qid == 9] = True, False
@@ -122,7 +122,7 @@ def test_one_grade_beside_0_is_as_1_whatever_it_is_worth(way: str, metric: str, 
 @every_graded
 def test_grades_are_a_weighted_mean_over_thresholds(way: str, metric: str, rng: np.random.Generator) -> None:
     loss = METRICS[metric]
-    if way == "smooth" and loss.has_discount:  # soft ranks of all samples instead: see test_grades.py
+    if way == "smooth":  # soft ranks of all samples instead: see test_grades.py
         way = "smooth by thresholds"
     for grades in (rng.integers(0, 5, 30) * 1.0, np.round(rng.exponential(1.0, 30), 1) + 0.5):
         s = rng.normal(size=30)
@@ -138,9 +138,9 @@ def test_grades_are_a_weighted_mean_over_thresholds(way: str, metric: str, rng: 
 def test_neither_the_order_of_rows_nor_threads_change_anything(
     way: str, metric: str, rng: np.random.Generator, request: pytest.FixtureRequest
 ) -> None:
-    if metric not in ("zero-one", "push"):  # these use no threads
+    if metric != "zero-one":  # it uses no threads
         request.getfixturevalue("threads_for_few")
-    for n, tied in product((60, 600 if metric == "push" else N_LARGE), (False, True)):
+    for n, tied in product((60, N_LARGE), (False, True)):
         s, y = binary(rng, n, tied)
         order, qid = rng.permutation(n), rng.integers(0, n // 20, n)
         graded = [y * rng.integers(1, 4, n)] * ((way, metric) in GRADED)
@@ -151,8 +151,7 @@ def test_neither_the_order_of_rows_nor_threads_change_anything(
             np.testing.assert_array_equal(found.gradient, threads.gradient)
             moved = evaluate(way, metric, s[order], truth[order], qid=None if ids is None else ids[order])
             assert moved.value == pytest.approx(found.value, rel=RTOL)
-            if not (tied and metric == "f1"):  # there, rounding chooses among equal maxima
-                np.testing.assert_allclose(moved.gradient, found.gradient[order], rtol=RTOL, atol=1e-15)
+            np.testing.assert_allclose(moved.gradient, found.gradient[order], rtol=RTOL, atol=1e-15)
 
 
 @every
@@ -160,12 +159,12 @@ def test_gradients_have_their_signs_and_equal_samples_share_them(
     way: str, metric: str, rng: np.random.Generator
 ) -> None:
     loss = METRICS[metric]
-    for n, tied in product((30, 600 if metric == "push" else N_LARGE), (False, True)):
+    for n, tied in product((30, N_LARGE), (False, True)):
         s, y = binary(rng, n, tied)
         found = evaluate(way, metric, s, y)
         gradient = found.gradient
         assert np.abs(gradient).max() > 0.0 or metric != "auc"
-        if loss.has_grades and loss.name != "falling":
+        if loss.has_discount and loss.name != "falling":
             assert abs(gradient.sum()) <= 1e-10
         if way != "direct":
             assert (gradient[y] <= 0.0).all()
@@ -183,7 +182,7 @@ def test_gradients_have_their_signs_and_equal_samples_share_them(
 @pytest.mark.parametrize(("way", "metric"), [pair for pair in PAIRS if WAYS[pair[0]].is_derivative])
 def test_the_gradient_is_that_of_central_differences(way: str, metric: str, rng: np.random.Generator) -> None:
     truths = [binary(rng, 24)[1], rng.permutation(np.arange(24) % 4) * 1.0]
-    for truth in truths[: 1 + METRICS[metric].has_grades]:
+    for truth in truths[: 1 + METRICS[metric].has_discount]:
         s = 2.0 * rng.normal(size=24)
         found = evaluate(way, metric, s, truth).gradient
         for k in range(24):
@@ -212,7 +211,7 @@ def test_values_are_beside_the_loss(way: str, metric: str, rng: np.random.Genera
 
 @every
 def test_a_score_that_is_not_finite_is_named(way: str, metric: str, rng: np.random.Generator) -> None:
-    for n in (9, 600 if metric == "push" else N_LARGE):
+    for n in (9, N_LARGE):
         relevant = np.arange(n) % 4 == 1
         graded = [relevant * 2.0, np.full(n, 3.0)] * ((way, metric) in GRADED)
         for k, ids, truth in product((0, 1, n - 1), (None, np.arange(n) % 3), (relevant, np.zeros(n, bool), *graded)):
@@ -248,9 +247,8 @@ def test_a_query_with_nothing_to_rank_is_zero_or_refused(way: str, metric: str) 
 def test_inputs_are_never_written_to_and_gradients_have_their_type(
     way: str, metric: str, rng: np.random.Generator
 ) -> None:
-    n = 600 if metric == "push" else N_LARGE
-    for dtype, ids in product((np.float64, np.float32, np.float16, np.longdouble), (None, np.arange(n) % 7)):
-        s, y = binary(rng, n)
+    for dtype, ids in product((np.float64, np.float32, np.float16, np.longdouble), (None, np.arange(N_LARGE) % 7)):
+        s, y = binary(rng, N_LARGE)
         s = np.round(s, 2).astype(dtype)
         given = s, y, ids
         kept = [None if array is None else array.copy() for array in given]

@@ -20,7 +20,6 @@ import rankwise.kernels
 VALUE_RTOL = 1e-12
 
 LOSSES = ("ap", "ndcg", "mrr", "auc", "zero-one")
-STEPS = rw.StepLoss(lambda i, j, p, n: -i / (p * (j + 0.5)), name="push")
 ALL_METHODS = ("auto", "bucketed", "quicksort", "yue", "mohapatra2014", "dynamic", "chakrabarti")
 TIED = ("integers", "halves", "constant", "relu")
 SMALL, LARGE = (12, 200), (700, 69_300)
@@ -62,7 +61,7 @@ def test_equal_scores_and_equal_relevance_give_equal_gradients(
     for size in [(4, 6), SMALL, (300, 40), LARGE]:
         # Of the large ones, each method meets each loss, and each kind each loss.
         turn = (TIED.index(kind) + ALL_METHODS.index(method)) % 3
-        for loss in ("ap", "ndcg", "auc", STEPS) if size != LARGE else [("ap", "ndcg", "auc")[turn]]:
+        for loss in ("ap", "ndcg", "auc") if size != LARGE else [("ap", "ndcg", "auc")[turn]]:
             relevant = draw_relevant(rng, *size)
             scores = draws[kind](relevant.size)
             assert_ties_share(scores, relevant, rw.structured_hinge(scores, relevant, loss, method=method).gradient)
@@ -121,29 +120,6 @@ def test_threads_change_nothing_in_one_large_query(
                 assert same(one, found), (name, loss, of.dtype, n_threads)
 
 
-def many_queries(
-    rng: np.random.Generator, n_queries: int = 400, largest: int = 40_000
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Queries of 1 to 60 samples, some without positives or negatives, and one that is as large as said."""
-    sizes = rng.integers(1, 60, n_queries)
-    sizes[n_queries // 3] = largest
-    qid = np.repeat(rng.permutation(n_queries) * 3, sizes)
-    scores = np.round(rng.normal(size=qid.size), 2)
-    relevant = rng.random(qid.size) < rng.choice([0.0, 0.1, 0.5, 1.0], n_queries, p=[0.1, 0.4, 0.4, 0.1])[qid // 3]
-    return scores, relevant, qid
-
-
-@pytest.mark.usefixtures("threads_for_few")
-def test_threads_change_nothing_in_many_queries(rng: np.random.Generator) -> None:
-    scores, relevant, qid = many_queries(rng)
-    for loss, dtype in product(LOSSES, [np.float64, np.float32]):
-        one = rw.structured_hinge(scores.astype(dtype), relevant, loss, qid=qid, n_threads=1)
-        for n_threads in (2, 3, 500, -1):
-            other = rw.structured_hinge(scores.astype(dtype), relevant, loss, qid=qid, n_threads=n_threads)
-            assert same(one, other), (loss, dtype, n_threads)
-            assert np.array_equal(one.per_query.value, other.per_query.value), (loss, dtype, n_threads)
-
-
 def _hinges(n_threads: int) -> list[tuple[float, float, bytes]]:
     """A large query, a small one and many, for each loss."""
     rng = np.random.default_rng(7)
@@ -197,4 +173,4 @@ def test_threads_run_the_same_kernels(function: Any, n: int, rng: np.random.Gene
         function(scores, relevant, n_threads=2)
         # Another signature would be another kernel: to be compiled, and free to add up in another order.
         assert _signatures() == before
-    assert len(before) > 100
+    assert len(before) > 30  # else the list is not what it seems

@@ -3,8 +3,8 @@
     Δ = Σ_l α_l Δ_l,   α_l = (G(l) − G(l′))·C_l / Σ (G(l) − G(l′))·C_l
 
 l runs through the different grades of a query, and l′ is the grade before l (G(l′) = 0 for the first). Δ_l is the loss
-with the samples of grade l or more as positives, and C_l is its normaliser. The lowest grade is not a threshold: all
-samples have it, so its Δ is 0. But its gain counts in the sum of the denominator, so that NDCG becomes graded NDCG.
+with the samples of grade l or more as positives, and C_l is its normaliser. The lowest grade is not a threshold (its Δ
+is 0), but its gain counts in the denominator, so that NDCG becomes graded NDCG.
 """
 
 from __future__ import annotations
@@ -16,25 +16,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankwise.arguments import raise_not_finite
+from rankwise.metrics.discounted import DiscountedLoss
 from rankwise.metrics.gains import gains_of
 from rankwise.metrics.loss import Loss
 from rankwise.queries import Queries, Solved, compiled
-
-__all__ = [
-    "MOST_LEVELS",
-    "Levels",
-    "check_levels",
-    "check_number",
-    "level_gains",
-    "level_norms",
-    "level_of_samples",
-    "level_weights",
-    "levels_of",
-    "sum_over_levels",
-    "sums_of",
-    "thresholds_of",
-    "weigh_levels",
-]
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
@@ -101,11 +86,6 @@ def level_gains(levels: Levels, loss: Loss) -> tuple[FloatArray, FloatArray]:
     return gain, step
 
 
-def thresholds_of(queries: Queries) -> list[Threshold]:
-    """Return all thresholds as binary queries, at most `MOST_LEVELS` per query."""
-    return queries.once("thresholds", lambda: [_threshold(queries, t) for t in range(1, check_levels(queries))])
-
-
 def check_levels(queries: Queries) -> int:
     """Return the largest number of different grades in a query; refuse more than `MOST_LEVELS` above the lowest."""
     return check_number(int(np.diff(levels_of(queries).starts).max(initial=0)))
@@ -121,6 +101,11 @@ def check_number(most: int) -> int:
     return most
 
 
+def thresholds_of(queries: Queries) -> list[Threshold]:
+    """Return all thresholds as binary queries, at most `MOST_LEVELS` per query."""
+    return queries.once("thresholds", lambda: [_threshold(queries, t) for t in range(1, check_levels(queries))])
+
+
 def _threshold(queries: Queries, t: int) -> Threshold:
     assert queries.grades is not None
     levels, grades, starts, samples = levels_of(queries), queries.grades, queries.starts, _ALL
@@ -133,15 +118,11 @@ def _threshold(queries: Queries, t: int) -> Threshold:
     return Threshold(t, np.flatnonzero(has), samples, Queries(relevant, starts, n_pos))
 
 
-def level_weights(queries: Queries, loss: Loss) -> FloatArray:
-    """Return `weigh_levels` of queries."""
-    return queries.once("weights", lambda: weigh_levels(levels_of(queries), queries.sizes, loss), loss)
-
-
 def weigh_levels(levels: Levels, sizes: IntArray, loss: Loss) -> FloatArray:
     """Return α of every level, (T,), for queries of these sizes; 0 if no grade of a query has a gain."""
-    if not loss.has_grades:
+    if not loss.has_discount:
         raise ValueError(f"{loss.name} takes labels, not grades; pass relevant > 0, or choose a ranking loss")
+    assert isinstance(loss, DiscountedLoss)
     step = level_gains(levels, loss)[1]
     shares = step * level_norms(levels, sizes, step, loss)
     n_levels = np.diff(levels.starts)
@@ -149,7 +130,7 @@ def weigh_levels(levels: Levels, sizes: IntArray, loss: Loss) -> FloatArray:
     return np.divide(shares, whole, out=np.zeros_like(shares), where=whole > 0.0)
 
 
-def level_norms(levels: Levels, sizes: IntArray, step: FloatArray, loss: Loss) -> FloatArray:
+def level_norms(levels: Levels, sizes: IntArray, step: FloatArray, loss: DiscountedLoss) -> FloatArray:
     """Return C of every level with a step (T,) above 0, and 0 for the others, such as grade 0."""
     counts = (step > 0.0).nonzero()[0]
     n_neg = np.repeat(sizes, np.diff(levels.starts)) - levels.members
@@ -171,7 +152,8 @@ def sum_over_levels(
     scores: NDArray[np.floating], queries: Queries, loss: Loss, solve: Callable[[NDArray[np.floating], Queries], Any]
 ) -> Solved:
     """Return Σ_l α_l of the results of `solve(scores, binary queries)`: per query, and gradients per sample."""
-    thresholds, weights, starts = thresholds_of(queries), level_weights(queries, loss), levels_of(queries).starts
+    thresholds, levels = thresholds_of(queries), levels_of(queries)
+    weights = queries.once("weights", lambda: weigh_levels(levels, queries.sizes, loss), loss)
     value, lost = np.zeros(queries.sizes.size), np.zeros(queries.sizes.size)
     gradient: NDArray[np.floating] | None = None
     if not thresholds or thresholds[0].samples.size:
@@ -179,7 +161,7 @@ def sum_over_levels(
         gradient = np.zeros_like(scores)
     for t, which, samples, binary in thresholds:
         found = solve(scores[samples] if samples.size else scores, binary)
-        weight = weights[starts[which] + t]
+        weight = weights[levels.starts[which] + t]
         value[which] += weight * found.value
         lost[which] += weight * found.loss
         if gradient is None:

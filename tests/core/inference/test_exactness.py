@@ -7,7 +7,7 @@ from itertools import permutations
 
 import numpy as np
 import pytest
-from rank_losses import NAMED, ODD, OWN, PUSH, TOL, Query, slack
+from rank_losses import NAMED, ODD, OWN, TOL, Query, slack
 
 import rankwise as rw
 
@@ -19,7 +19,6 @@ LOSSES: dict[str, rw.Loss] = {
     **NAMED,
     "discounted": OWN,
     "some-weights-zero": ODD,
-    "step": PUSH,
 }
 EXACT = ("auto", "bucketed", "quicksort", "yue", "mohapatra2014", "dynamic", "chakrabarti")
 
@@ -126,14 +125,6 @@ def test_the_zero_one_hinge_is_the_best_labelling() -> None:
 def test_zero_one_is_no_ranking_loss_for_a_ranking_method(method: str) -> None:
     with pytest.raises(rw.NotQSSuitableError, match=r"\(C1\).*method='auto'"):
         rw.structured_hinge([1.0, 2.0], [True, False], "zero-one", method=method)
-
-
-def test_zero_one_reads_as_a_ranking_with_mislabelled_negatives_on_top_and_positives_at_the_end() -> None:
-    # By y·s ≥ 1: the positives 2 and 3 are called positive, 0.5 is not; of the negatives only −4 is called negative.
-    ranking = rw.most_violating_ranking([2.0, 3.0, 0.5, 0.0, -4.0, -0.5], [1, 1, 1, 0, 0, 0], "zero-one")
-    assert ranking.pattern() == "--++-+"
-    assert ranking.positives.tolist() == [1, 0, 2]
-    assert ranking.ranks.tolist() == [1, 3, 1]
 
 
 @pytest.mark.parametrize("cutoff", [1, 2, 3, 5, 30])
