@@ -29,11 +29,11 @@ def test_names_are_shown_escaped(folder: Path, capsys: Capture, name: str) -> No
     seen = NAMES[name]
     shutil.copy("train.csv", f"{name}.csv")
     run(f"fit {QUICK}", f"{name}.csv", "-o", f"{name}.rw", "--json", f"{name}.json")
-    run("evaluate --resamples 0", f"{name}.rw", f"{name}.rw", f"{name}.csv", "--metrics", "ap")
+    run("evaluate --resamples 0", f"{name}.rw", f"{name}.csv", "--metrics", "ap")
     run("predict", f"{name}.rw", f"{name}.csv", "-o", f"{name}.txt")
     printed = capsys.readouterr()
     assert all(line.isprintable() for line in (printed.out + printed.err).split("\n"))
-    for line in (f"{seen}.csv: 240 samples with 6", f"model: {seen}.rw", f"A: {seen}.rw (Rank", f"scores: {seen}.txt"):
+    for line in (f"{seen}.csv: 240 samples with 6", f"model: {seen}.rw", f"scores: {seen}.txt"):
         assert line in printed.out
     assert json.loads(Path(f"{name}.json").read_text())["data"]["source"] == f"{name}.csv"
     run(f"fit {QUICK} -o m.rw --json -", f"{name}.csv")

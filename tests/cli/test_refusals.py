@@ -19,7 +19,6 @@ RANDOM = random.Random(0).randbytes(100_000)
 DAMAGED: dict[str, tuple[bytes, str]] = {
     "random.svm": (RANDOM, "not text"),
     "random.csv": (RANDOM, "not text"),
-    "random.npz": (RANDOM, "write it again"),
     "random.parquet": (RANDOM, "not a complete Parquet file"),
     "random": (RANDOM, "not text"),
     "empty.svm": (b"", "is empty"),
@@ -62,8 +61,7 @@ def test_a_fit_to_three_samples_says_in_words_that_nothing_was_judged(
     assert np.isfinite(np.loadtxt("scores.txt")).all()
 
 
-OF_RANK_SVM = ["--loss ap", "--C 1", "--C auto", "--scoring ap", "--solver auto", "--method auto", "--tol 0.001"]
-OF_RANK_SVM += ["--standardize", "--max-iter 10", "--threads 1"]
+OF_RANK_SVM = ["--loss ndcg", "--C 1", "--scoring ap", "--method yue", "--tol 0.1", "--standardize", "--threads 2"]
 FIT, SVM = "fit train.svm -o m.rw", "fit train.svm -o m.rw --model rank-svm"
 REFUSALS = {
     "fit no.svm -o m.rw": "no.svm: no such file",
@@ -74,7 +72,7 @@ REFUSALS = {
     f"{FIT} --C nan": "'nan' is not a positive number",
     f"{FIT} --C {LONG}x": "'9999",
     f"{FIT} --tol 0": "'0' is not a positive number",
-    f"{FIT} --max-iter 0": "'0' is not a whole number of at least 1",
+    f"{FIT} --cv 1": "'1' is not a whole number of at least 2",
     f"{FIT} --jobs 0": "or -1 for all processors",
     f"{FIT} --seed 9999999999": "is above",
     f"{FIT} --seed {LONG}": "'9999",
@@ -100,8 +98,8 @@ REFUSALS = {
         f"{FIT} {option}": f"{option.split()[0]} is an option of --model rank-svm; add --model rank-svm, or remove"
         for option in OF_RANK_SVM
     },
-    f"{FIT} --format npz": "train.svm",
-    "fit train.npz -o m.rw --format svmlight": "pass --format 'npz'",
+    f"{FIT} --format npz": "invalid choice: 'npz'",
+    f"{FIT} --format parquet": "train.svm",
     f"{FIT} --label f1": "--label, --query and --ignore name columns",
     "fit train.csv -o m.rw --label grade": "asked for by --label;",
     f"fit train.csv -o m.rw --label {LONG}": "no column '9999",
@@ -115,28 +113,36 @@ REFUSALS = {
     "predict model.rw model.rw": "model.rw is a model, not data",
     "predict no.rw test.csv": "no.rw: no such file",
     "predict test.csv model.rw": "test.csv is not a rankwise model",
-    "predict test.npz test.csv": "test.npz is not a rankwise model",
+    "predict test.txt.gz test.csv": "test.txt.gz is not a rankwise model",
     "predict - -": "MODEL and DATA cannot both be '-'",
     "predict - test.csv": "cannot be read from standard input",
     "predict model.rw test.csv -o - --json -": "--output and --json cannot both be '-'",
     "predict model.rw test.csv --rank --labels": "not allowed with",
     "predict model.rw wide.svm": "feature 7, but the model's are 1 to 6",
-    "predict model.rw narrow.npz": "has 5 features, but the model has 6",
+    "predict nameless.rw narrow.csv": "has 5 features, but the model has 6",
     "predict model.rw renamed.csv": "no column 'f6'",
     "evaluate model.rw one.csv": "every label is 0",
-    "evaluate model.rw unlabelled.npz": "no array 'y'",
+    "evaluate model.rw unlabelled.csv": "name the label column with --label",
     "evaluate model.rw test.csv --metrics ap map@3": "unknown metric 'map@3'",
     "evaluate model.rw test.csv --metrics precision": "precision needs the last place",
     "evaluate model.rw test.csv --level 95": "'95' is not between 0 and 1",
     "evaluate model.rw test.csv --plot pr.jpeg": "must end in .png",
     "evaluate model.rw test.csv --json model.rw": "--json would overwrite MODEL",
+    "evaluate model.rw": "the following arguments are required: DATA",
+    "evaluate model.rw model.rw": "model.rw is a model, not data; name a file of samples instead",
+    "evaluate model.rw model.rw test.csv": "unrecognized arguments: test.csv",
+    "evaluate model.rw test.csv --metrics map --no-qid": "map is the mean of AP over queries; use ap instead",
+    "evaluate model.rw test.csv --empty drop": "invalid choice: 'drop'",
+    "evaluate model.rw test.csv --gain cubic": "invalid choice: 'cubic'",
+    "evaluate model.rw test.csv --metrics err@0": "the cut-off of 'err@0' must be a whole number",
+    "evaluate model.rw test.csv --metrics err --max-grade 1": "a label is 2, above --max-grade 1",
     **{
         f"{line} ": f"argument {which}: the name is empty; give that of a file or folder"
         for line, which in (
             ("fit train.csv -o", "-o/--output"),
             ("fit train.csv -o m.rw --json", "--json"),
             ("predict model.rw", "DATA"),
-            ("evaluate model.rw", "FILE"),
+            ("evaluate model.rw", "DATA"),
             ("evaluate model.rw test.csv --plot", "--plot"),
         )
     },
@@ -151,10 +157,11 @@ def wrong(samples: Path, fitted: Path, tmp_path_factory: pytest.TempPathFactory)
         (folder / path.name).write_bytes(path.read_bytes())
     X, y, qid = draw(2)
     write_data(folder / "wide.svm", np.hstack([X, X[:, :1]]), y, qid)
-    write_data(folder / "narrow.npz", X[:, :5], y, qid)
+    write_data(folder / "narrow.csv", X[:, :5], y, qid)
+    run("fit --model rank-svm --C 10 --quiet", folder / "train.svm", "-o", folder / "nameless.rw")
     write_data(folder / "renamed.csv", X, y, qid, ["f1", "f2", "f3", "f4", "f5", "g6"])
     write_data(folder / "one.csv", X, 0.0 * y, qid)
-    write_data(folder / "unlabelled.npz", X, None, qid)
+    write_data(folder / "unlabelled.csv", X, None, qid)
     return folder
 
 

@@ -28,17 +28,15 @@ from rankwise.metrics import as_loss, as_metric
 
 RANKER, RANK_SVM = "linear-ranker", "rank-svm"
 FOLDS = 5
-SOLVERS = ["auto", "cutting-plane", "frank-wolfe", "subgradient"]
 # Options that only RankSVM has, and those that say how its C is chosen.
-_OF_RANK_SVM = ("loss", "C", "scoring", "standardize", "solver", "method", "tol", "max_iter", "threads")
+_OF_RANK_SVM = ("loss", "C", "scoring", "standardize", "method", "tol", "threads")
 _CHOOSING = ("cv", "scoring", "jobs")
-_NOT_GIVEN = object()
 # Of two samples, every candidate separates one from the other, and nothing can judge it.
 _LEAST = 3
 _EPILOG = """\
 formats and labels:
-  TRAIN can be SVMlight/LETOR text (label [qid:q] index:value …), CSV or TSV with a header, NPZ (arrays X, y, qid) or
-  Parquet. Text files may be gzipped. '-' reads standard input.
+  TRAIN can be SVMlight/LETOR text (label [qid:q] index:value …), CSV or TSV with a header, or Parquet. Text files may
+  be gzipped. '-' reads standard input.
   A sample is relevant (positive) if its label is at least --relevant-from. The default, 1, suits labels 0/1, labels
   -1/1 and grades. If there are more than two different labels, they are grades: ndcg and err use them, in training
   and in evaluation, and labels that are not relevant count as grade 0.
@@ -64,17 +62,11 @@ examples:
 
 def add_command(commands: Any) -> None:
     """The command's arguments."""
-    parser = add_parser(
-        commands,
-        "fit",
-        run,
-        short="train a linear model for a ranking metric",
-        long="Train a linear model that ranks samples well by a ranking metric, and write it to a file.",
-        epilog=_EPILOG,
-    )
-    parser.add_argument(
-        "data", type=file_name, metavar="TRAIN", help="file of samples with labels, or '-' for standard input"
-    )
+    long = "Train a linear model that ranks samples well by a ranking metric, and write it to a file."
+    short = "train a linear model for a ranking metric"
+    parser = add_parser(commands, "fit", run, short=short, long=long, epilog=_EPILOG)
+    data = "file of samples with labels, or '-' for standard input"
+    parser.add_argument("data", type=file_name, metavar="TRAIN", help=data)
     add_output(parser)
     model = parser.add_argument_group("model")
     option(model, "--model", "kind of model, see below", RANKER, choices=[RANKER, RANK_SVM])
@@ -87,17 +79,7 @@ def add_command(commands: Any) -> None:
     option(model, "--cv", folds, whole=(2,))
     jobs = "number of fits to run in parallel; -1 uses all processors (default: 1)"
     option(model, "--jobs", jobs, whole=(1, None, True))
-    add_seed(model, "the split into folds and for frank-wolfe")
-    _add_rank_svm(parser)
-    add_data(parser, relevant_from="1")
-    report = parser.add_argument_group("report")
-    add_json(report, "the summary")
-    add_quiet(report)
-    defaults = {name: parser.get_default(name) for name in _OF_RANK_SVM}
-    parser.set_defaults(of_rank_svm=defaults, **dict.fromkeys(_OF_RANK_SVM, _NOT_GIVEN))
-
-
-def _add_rank_svm(parser: argparse.ArgumentParser) -> None:
+    add_seed(model, "the split into folds")
     group = parser.add_argument_group(f"options of --model {RANK_SVM}")
     add_loss(group)
     scoring = "with --C auto: metric that chooses C by cross-validation (default: the metric of the loss)"
@@ -107,9 +89,12 @@ def _add_rank_svm(parser: argparse.ArgumentParser) -> None:
         "takes the features as they are in the file"
     )
     group.add_argument("--standardize", action="store_true", help=standardize)
-    option(group, "--solver", "optimiser; auto uses cutting planes", "auto", choices=SOLVERS)
     add_solver(group, threads="the search for most violating rankings")
-    option(group, "--max-iter", "largest number of iterations", 10_000, whole=(1,))
+    add_data(parser, relevant_from="1")
+    report = parser.add_argument_group("report")
+    add_json(report, "the summary")
+    add_quiet(report)
+    parser.set_defaults(of_rank_svm={name: parser.get_default(name) for name in _OF_RANK_SVM})
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -159,17 +144,17 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _kind(arguments: argparse.Namespace) -> Ranker | SVM:
-    """Check the arguments before anything is read, and set options that were not given to their defaults."""
-    given = [name for name in _OF_RANK_SVM if getattr(arguments, name) is not _NOT_GIVEN]
-    if arguments.model == RANKER and given:
-        first = f"--{given[0].replace('_', '-')}"
-        raise ValueError(f"{first} is an option of --model {RANK_SVM}; add --model {RANK_SVM}, or remove {first}")
-    if arguments.model == RANK_SVM and arguments.metric is not None:
+    """Check the arguments before anything is read."""
+    if arguments.model == RANKER:
+        for name, default in arguments.of_rank_svm.items():
+            if getattr(arguments, name) != default:
+                raise ValueError(
+                    f"--{name} is an option of --model {RANK_SVM}; add --model {RANK_SVM}, or remove --{name}"
+                )
+    elif arguments.metric is not None:
         raise ValueError(
             f"--metric is an option of --model {RANKER}; with {RANK_SVM}, use --loss, and --scoring to choose C"
         )
-    for name in set(_OF_RANK_SVM) - set(given):
-        setattr(arguments, name, arguments.of_rank_svm[name])
     check_trained(arguments, _CHOOSING)
     check_files({"TRAIN": arguments.data}, {"--output": arguments.output, "--json": arguments.json})
     return Ranker(arguments) if arguments.model == RANKER else SVM(arguments)
@@ -225,15 +210,15 @@ class Ranker:
     """A LinearRanker."""
 
     def __init__(self, arguments: argparse.Namespace) -> None:
-        arguments.metric = "ap" if arguments.metric is None else arguments.metric
-        as_metric("ap" if arguments.metric == "map" else arguments.metric)
-        self._arguments = arguments
+        self.metric = "ap" if arguments.metric is None else arguments.metric
+        as_metric("ap" if self.metric == "map" else self.metric)
+        self._given = arguments
 
     def check(self, samples: Samples) -> None:
         """Refuse data that a model cannot be trained on."""
         if samples.n < _LEAST:
             raise ValueError(f"{samples.source}: {samples.n} samples are too few to learn from; add samples")
-        if self._arguments.metric == "map" and samples.data.qid is None:
+        if self.metric == "map" and samples.data.qid is None:
             raise ValueError(
                 f"{samples.source} has no queries, but map is the mean of AP over queries; use --metric ap"
             )
@@ -242,14 +227,9 @@ class Ranker:
         """The model, to be fitted."""
         from rankwise import LinearRanker
 
-        given = self._arguments
-        return LinearRanker(
-            given.metric,
-            cv=given.cv or FOLDS,
-            n_jobs=given.jobs,
-            random_state=given.seed,
-            verbose=0 if given.quiet else 1,
-        )
+        given = self._given
+        how = {"cv": given.cv or FOLDS, "n_jobs": given.jobs, "verbose": 0 if given.quiet else 1}
+        return LinearRanker(self.metric, random_state=given.seed, **how)
 
     def summary(self, model: Any) -> list[str]:
         """What was tried."""
@@ -279,15 +259,15 @@ class SVM:
     """A RankSVM, or a RankSVMCV if C is to be chosen."""
 
     def __init__(self, arguments: argparse.Namespace) -> None:
-        if arguments.scoring is not None:
-            as_metric(arguments.scoring)
-        self._arguments, self._chooses_C = arguments, arguments.C is None
+        self._given, self._chooses_C = arguments, arguments.C is None
+        loss = as_loss(arguments.loss)
+        self._judge = as_metric(arguments.scoring or (loss if loss.has_grades else "ap")).name  # as in RankSVMCV
 
     def check(self, samples: Samples) -> None:
         """Refuse fewer samples or queries than folds, as each must have both classes."""
         if not self._chooses_C:
             return
-        cv = self._arguments.cv or FOLDS
+        cv = self._given.cv or FOLDS
         what, n = "samples of the rarer class", min(samples.positives, samples.n - samples.positives)
         if samples.n_queries > 1:
             what, n = "queries with both classes", samples.n_queries - samples.one_class
@@ -299,25 +279,19 @@ class SVM:
         """The model, to be fitted."""
         from rankwise import RankSVM, RankSVMCV
 
-        given = self._arguments
-        common: dict[str, Any] = {
-            "solver": given.solver,
-            "method": given.method,
-            "tol": given.tol,
-            "max_iter": given.max_iter,
-            "n_threads": given.threads,
-            "random_state": given.seed,
-            "verbose": 0 if given.quiet else 1,
-        }
+        given = self._given
+        how: dict[str, Any] = {"method": given.method, "tol": given.tol, "n_threads": given.threads}
+        how["verbose"] = 0 if given.quiet else 1
         if not self._chooses_C:
-            return RankSVM(given.loss, given.C, **common)
-        model = RankSVMCV(given.loss, cv=given.cv or FOLDS, scoring=given.scoring, n_jobs=given.jobs, **common)
+            return RankSVM(given.loss, given.C, **how)
+        folds = {"cv": given.cv or FOLDS, "scoring": given.scoring, "random_state": given.seed}
+        model = RankSVMCV(given.loss, n_jobs=given.jobs, **folds, **how)
         voice.progress(f"choosing C among {model.Cs} on {model.cv} folds …")
         return model
 
     def summary(self, model: Any) -> list[str]:
         """What was minimised, how surely, and at what cost."""
-        given, timing = self._arguments, model.timing_
+        given, timing = self._given, model.timing_
         share = f" ({timing['inference'] / timing['total']:.0%} in inference)" if given.jobs in (None, 1) else ""
         return [
             *(self._choice(model) if self._chooses_C else [f"loss {given.loss}, C = {model.C:g}"]),
@@ -328,9 +302,8 @@ class SVM:
 
     def _choice(self, model: Any) -> list[str]:
         """The scores of every C, the chosen one marked."""
-        metric = self._judge()
-        lines = [f"loss {self._arguments.loss}, C = {model.C_:.4g} chosen by cross-validated {metric}:"]
-        lines.append(f"  {'C':>12}  {metric:>8}  std over {model.scores_.shape[2]} folds")
+        lines = [f"loss {self._given.loss}, C = {model.C_:.4g} chosen by cross-validated {self._judge}:"]
+        lines.append(f"  {'C':>12}  {self._judge:>8}  std over {model.scores_.shape[2]} folds")
         for C, scores in zip(model.Cs_[0], model.scores_[0], strict=True):
             found = scores[np.isfinite(scores)]
             text = f"{found.mean():8.4f}  {found.std():9.4f}" if found.size else f"{'-':>8}  {'-':>9}"
@@ -338,23 +311,17 @@ class SVM:
             lines.append(f"{'*' if model.C_ == C else ' '} {C:12.4g}  {text}{aside}")
         return lines
 
-    def _judge(self) -> str:
-        """The name of the metric that C is chosen by, as RankSVMCV has it."""
-        loss = as_loss(self._arguments.loss)
-        return as_metric(self._arguments.scoring or (loss if loss.has_grades else "ap")).name
-
     def document(self, model: Any) -> dict[str, Any]:
         """The same and more as plain data."""
-        given, timing, choice = self._arguments, model.timing_, None
+        given, timing, choice = self._given, model.timing_, None
         if self._chooses_C:
             scores = {"C": model.Cs_[0], "scores": model.scores_[0], "best_score": model.best_score_}
-            choice = {"metric": self._judge(), **scores}
+            choice = {"metric": self._judge, **scores}
         return {
             "loss": given.loss,
             "C": model.C_ if self._chooses_C else model.C,
             "choice": choice,
             "standardize": given.standardize,
-            "solver": given.solver,
             "objective": model.objective_,
             "dual": model.dual_,
             "gap": model.gap_,

@@ -18,7 +18,6 @@ from rankwise.cli.output import is_standard
 from rankwise.cli.parsing import number, option
 from rankwise.io import Dataset, read_data, read_model
 from rankwise.io.datasets import FORMATS
-from rankwise.io.memory import as_bytes
 from rankwise.io.quoting import shown as quoted
 
 _SHOWN = 6
@@ -64,37 +63,19 @@ class Stored:
 def add_data(parser: argparse.ArgumentParser, *, relevant_from: str | None) -> None:
     """How data are read. relevant_from: what its default is, if labels matter."""
     group = parser.add_argument_group("data")
-    option(
-        group, "--format", "format of the data (default: from the file name, else from the content)", choices=[*FORMATS]
-    )
+    form = "format of the data (default: from the file name, else from the content)"
+    option(group, "--format", form, choices=[*FORMATS])
     label = "name of the label column in CSV or Parquet (default: label, y, …)"
     option(group, "--label", label, metavar="COL")
     query = "name of the query column in CSV or Parquet (default: qid, query, …)"
     option(group, "--query", query, metavar="COL")
-    group.add_argument(
-        "--ignore",
-        metavar="COL",
-        action="append",
-        default=[],
-        help="name of a column in CSV or Parquet that is no feature, such as an id; may be given more than once",
-    )
-    most = (
-        "refuse data that would need more memory than this, for example 8GB (default: 1GB or 100 times the size of the "
-        "file, whichever is larger)"
-    )
-    option(group, "--max-memory", most, type=_size, metavar="SIZE")
+    ignore = "name of a column in CSV or Parquet that is no feature, such as an id; may be given more than once"
+    group.add_argument("--ignore", metavar="COL", action="append", default=[], help=ignore)
     no_qid = "ignore the queries in the file and treat all samples as one query (default: no)"
     group.add_argument("--no-qid", action="store_true", help=no_qid)
     if relevant_from is not None:
         smallest = f"smallest label that counts as relevant (default: {relevant_from})"
         option(group, "--relevant-from", smallest, type=number, metavar="LABEL")
-
-
-def _size(text: str) -> int:
-    try:
-        return as_bytes(text)
-    except ValueError:
-        raise argparse.ArgumentTypeError(f"{quoted(text)} is not a size; use for example 8GB") from None
 
 
 def open_model(path: Path) -> Stored:
@@ -125,18 +106,10 @@ def read(arguments: argparse.Namespace, stored: Stored | None = None, require_la
             head = file.read(_MODEL_MEMBER[0].stop)
         if head[_MODEL_MEMBER[0]] == _MODEL_MEMBER[1]:
             raise ValueError(f"{path} is a model, not data; name a file of samples instead")
-    data = read_data(
-        path,
-        format=arguments.format,
-        n_features=None if stored is None else stored.n_features,
-        first_index=None if stored is None else stored.first_index,
-        feature_names=None if stored is None else stored.feature_names,
-        label=arguments.label,
-        query=arguments.query,
-        ignore=arguments.ignore,
-        require_labels=require_labels,
-        max_memory=arguments.max_memory,
-    )
+    of_model = ("n_features", "first_index", "feature_names")
+    expected = {} if stored is None else {name: getattr(stored, name) for name in of_model}
+    asked = {name: getattr(arguments, name) for name in ("format", "label", "query", "ignore")}
+    data = read_data(path, require_labels=require_labels, **asked, **expected)
     return replace(data, qid=None) if arguments.no_qid else data
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import importlib.util
+import io
 import json
 import zipfile
 from collections.abc import Callable, Iterator
@@ -16,13 +17,18 @@ import pytest
 import rankwise as rw
 from rankwise.cli.main import main
 from rankwise.io import ModelFileError, read_model, write_model
-from rankwise.io.npz import npy_bytes
 
 Document, Arrays = dict[str, Any], dict[str, Any]
 
 SEED, DRAWN = 7, 30
 X = np.random.default_rng(0).normal(size=(24, 3))
 Y = np.arange(24) % 2
+
+
+def npy_bytes(array: Any) -> bytes:
+    file = io.BytesIO()
+    np.save(file, array)
+    return file.getvalue()
 
 
 def write_raw(path: Path, document: Document, arrays: Arrays) -> None:
