@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
-from rankwise.arguments import as_array
+from rankwise.arguments import as_array, first_true
 from rankwise.io import delimited, parquet, svmlight
 from rankwise.io.files import PARQUET, READ, Source, check_text, open_atomic, open_source
 from rankwise.io.quoting import shown
@@ -202,22 +202,24 @@ def _checked(name: str, X: Any, y: Any, qid: Any, feature_names: Sequence[str] |
     if found := find_not_finite(X):
         raise ValueError(f"X[{found[0]}, {found[1]}] is {found[2]}; remove or replace it")
     if y is not None:
-        y = as_array(y, "y")
-        if y.shape != (n,) or y.dtype.kind not in "biuf":
-            raise ValueError(f"y must be {n} numbers, one per row of X, got {_described(y)}")
-        y = y.astype(np.float64)
-        if found := find_not_finite(y[:, None]):
-            raise ValueError(f"y[{found[0]}] is {found[2]}; give every sample a finite label")
+        y = _entries(y, "y", n, "biuf", "numbers").astype(np.float64)
+        if (row := first_true(~np.isfinite(y))) is not None:
+            raise ValueError(f"y[{row}] is {y[row]}; give every sample a finite label")
     if qid is not None:
-        qid = as_array(qid, "qid")
-        if qid.dtype.kind == "O" and all(isinstance(part, str) for part in qid):
-            qid = qid.astype(str)
-        if qid.shape != (n,) or qid.dtype.kind not in "iuU":
-            raise ValueError(f"qid must be {n} whole numbers or strings, got {_described(qid)}")
+        qid = _entries(qid, "qid", n, "iuU", "whole numbers or strings")
     names = None if feature_names is None else list(feature_names)
     if names is not None and len(names) != d:
         raise ValueError(f"feature_names has {len(names)} names but X has {d} columns; name each column")
     return Dataset(X, y, qid, names, None, name)
+
+
+def _entries(values: Any, name: str, n: int, kinds: str, what: str) -> NDArray[Any]:
+    array = as_array(values, name)
+    if array.dtype.kind == "O" and all(isinstance(part, str) for part in array.ravel()):
+        array = array.astype(str)
+    if array.shape != (n,) or array.dtype.kind not in kinds:
+        raise ValueError(f"{name} must be {n} {what}, one per row of X, got {_described(array)}")
+    return array
 
 
 def _described(array: Any) -> str:

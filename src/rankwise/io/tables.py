@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from rankwise.arguments import is_whole
+from rankwise.arguments import check_whole, first_true, is_whole
 from rankwise.io.quoting import shown
 
 LABELS = ("label", "y", "target", "relevance")
@@ -70,8 +70,8 @@ class Wanted:
     require_labels: bool = True
 
     def __post_init__(self) -> None:
-        if self.n_features is not None and (not is_whole(self.n_features) or self.n_features < 1):
-            raise ValueError(f"n_features must be a whole number, at least 1, got {shown(self.n_features)}")
+        if self.n_features is not None:
+            check_whole(1, n_features=self.n_features)
         if self.first_index is not None and (not is_whole(self.first_index) or self.first_index not in (0, 1)):
             raise ValueError(f"first_index must be 0 or 1, got {shown(self.first_index)}")
         if isinstance(self.ignore, str):
@@ -188,18 +188,20 @@ def samples_of(
     fault: Callable[[int, str, float], str],
 ) -> Dataset:
     """Return a table's columns, of numbers (n,) each, as samples. fault: what is wrong with a row, column and value."""
-    parts = [column(k) for k in columns.features]
+
+    def finite(k: int) -> NDArray[Any]:
+        values = column(k)
+        if (row := first_true(~np.isfinite(values))) is not None:
+            raise ValueError(fault(row, columns.names[k], values[row]))
+        return values
+
+    parts = [finite(k) for k in columns.features]
     narrow = all(part.dtype.kind == "f" and part.dtype.itemsize <= 4 for part in parts)
     X = np.empty((parts[0].size, len(parts)), dtype=np.float32 if narrow else np.float64)
     for k, part in enumerate(parts):
         X[:, k] = part
-    y = None if columns.label is None else column(columns.label).astype(np.float64)
-    names = [columns.names[k] for k in columns.features]
-    if found := find_not_finite(X):
-        raise ValueError(fault(found[0], names[found[1]], found[2]))
-    if y is not None and columns.label is not None and (found := find_not_finite(y[:, None])):
-        raise ValueError(fault(found[0], columns.names[columns.label], found[2]))
-    return Dataset(X, y, qid, names, None, source)
+    y = None if columns.label is None else finite(columns.label).astype(np.float64)
+    return Dataset(X, y, qid, [columns.names[k] for k in columns.features], None, source)
 
 
 def find_not_finite(X: Any) -> tuple[int, int, float] | None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gzip
-import os
 from pathlib import Path
 from typing import Any
 
@@ -20,34 +19,24 @@ from rankwise.io.quoting import message_of, shorten, shown
 LONG = "9" * 50_000
 BAD_SVMLIGHT = [
     ("1 1:2\n1:0.5 2:1\n", r"line 2: no label before '1:0\.5'; begin the line with one"),
-    ("qid:1 1:2\n", r"line 1: no label before 'qid:1'"),
     ("1 1:2\n\nspam 1:2\n", r"line 3: the label 'spam' is not a number"),
     ("#c\n1 1:2\nnan 1:2\n", r"line 3: the label is nan; give every sample a finite one"),
     ("1 1:2 3\n", r"line 1: '3' is not of the form index:value"),
-    ("1 1:2\n1 1: 2:3\n", r"line 2: the value in '1:' is not a number"),
     ("1 1:2\n1 1:x\n", r"line 2: the value in '1:x' is not a number"),
     ("1 1:2\n\n# c\n1 1:2 2:nan\n", r"line 4: feature 2 is nan; remove or replace it"),
-    ("1 1:2\n1 1:1e999\n", r"line 2: feature 1 is inf"),
     ("1 a:2\n", r"line 1: 'a:2' does not begin with a feature number"),
-    ("1 -1:2\n", r"line 1: '-1:2' does not begin with a feature number"),
     ("1 99999999999:2\n", r"line 1: the index in '99999999999:2' is too large"),
     (f"1 {LONG}:2\n", r"line 1: the index in '9{40}'… is too large"),
     ("1 1:2\n1 2:1 1:2\n", r"line 2: index 1 comes after 2; put the features in ascending order"),
-    ("1 2:1 2:2\n", r"line 1: index 2 comes after 2"),
     ("1 1:1_0\n", r"line 1: the value in '1:1_0' is not a number"),
     ("1 1:2\n1 qid:1 1:2\n", r"line 2: this line has a qid but earlier lines have none; give all lines a qid, or none"),
     ("1 qid:1 1:2\n1 1:2\n", r"line 2: this line has no qid but earlier lines have one"),
     ("1 qid:a 1:2\n", r"line 1: 'qid:a' is not of the form qid:number; number the queries, or use CSV"),
-    ("1 qidd:1 1:2\n", r"line 1: 'qidd:1' is not of the form qid:number"),
-    ("1 qid:99999999999999999999 1:2\n", r"line 1: .* is beyond 64 bits"),
     (f"1 qid:{LONG} 1:2\n", r"line 1: .* is beyond 64 bits"),
-    ("1 1:2 qid:3\n", r"line 1: 'qid:3' does not begin with a feature number"),
     ("1\n0\n", r"holds no features"),
     ("\n \n# c\n", r"holds no samples"),
     ("1 1:2\n" * 20_000 + "1 \0\x1b:2\n", r"line 20001: '\\x00\\x1b:2' does not begin"),
-    ("The quick brown fox\n", r"line 1: the label 'The' is not a number"),
     (f"{LONG}x 1:2\n", r"line 1: the label '9{40}'… is not a number"),
-    (f"1 1:{LONG}x\n", r"line 1: the value in '1:9{38}'… is not a number"),
 ]
 BAD_CSV = [
     ("1,2,3\n4,5,6\n", r"line 1: the header has numbers, not column names; add a line of names"),
@@ -55,63 +44,43 @@ BAD_CSV = [
     ("\n\n", r"holds no samples; begin it with a line of column names"),
     ("a,b\n1,2\n", r"line 1: no column 'label' or 'y' or 'target' or 'relevance'; name the label column"),
     ("y,label,a\n1,2,3\n", r"line 1: columns 'label', 'y' could each be the label; name it with label="),
-    ("y,qid,group\n1,2,3\n", r"line 1: columns 'qid', 'group' could each be the query"),
     ("label,qid\n1,2\n", r"holds no features"),
     ("label,a,a\n1,2,3\n", r"line 1: two columns have the name 'a'; rename one"),
     (",label,a\n0,1,2\n", r"line 1: column 1 has no name; with pandas, pass index=False"),
     (f"label,__index_level_{LONG}\n1,2\n", r"line 1: column .* is an index of pandas"),
     ("label,a,b\n1,2,3\n\n1,x,3\n", r"line 4, column 'a': 'x' is not a number"),
     ("label,a\n1,2\nyes,3\n", r"line 3, column 'label': 'yes' is not a number"),
-    ("label,a\n1,1_0\n", r"line 2, column 'a': '1_0' is not a number"),
     ("label;a\n1;0,5\n", r"line 2, column 'a': '0,5' is not a number"),
     ("label,a,b\n1,,3\n", r"line 2, column 'a': missing \(''\); fill it in, or remove the line"),
-    ("label\ta\tb\n1\t2\t3\n\t\t\n", r"line 3, column 'label': missing"),
     ("label,a\n1,2\n1,NA\n", r"line 3, column 'a': missing \('NA'\)"),
-    ("label,a\n1,nan\n", r"line 2, column 'a': missing \('nan'\)"),
     ("label,a\n1,2\n1,-inf\n", r"line 3, column 'a': '-inf' is not finite"),
-    ("label,a\n1,1e999\n", r"line 2, column 'a': '1e999' is not finite"),
     (f"label,a\n1,{LONG}\n", r"line 2, column 'a': '9{40}'… is not finite"),
-    (f"label,a\n1,{LONG}x\n", r"line 2, column 'a': '9{40}'… is not a number"),
     ("label,qid,a\n1,u,3\n1, ,3\n", r"line 3, column 'qid': missing"),
     ("label,a,b\n1,2,3\n1,2\n", r"line 3: 2 cells, but the header has 3; correct the line"),
-    ("label,a\n1,2,3\n1,2,3\n", r"line 2: 3 cells, but the header has 2"),
-    ("label,a\n1,2 # two\n", r"line 2, column 'a': '2 # two' is not a number"),
     ("label,a\r\r1,2\r0,x\r\n1,4\r", r"line 4, column 'a': 'x' is not a number"),
     ('label,qid\n1,"2\n1,3\n', r"line 2: a quote is not closed; close it, or remove it"),
     ('label,"a\n1,2\n', r"line 1: a quote is not closed"),
     (f"label,a\n1,2\n1,{'z' * 200_000}\n", r"line 3: field larger than field limit.*; correct the line"),
     (f"{'z' * 200_000},a\n1,2\n", r"line 1: the header cannot be read \(field larger than .*; correct it"),
-    (f"label,{LONG}x,{LONG}x\n1,2,3\n", r"line 1: two columns have the name '9{40}'…"),
     ("label,a\n1,2\n1,٣\n", r"line 3, column 'a': '٣' is not a number; .* 0 to 9"),
-    ("label,a\n1,2\n３,4\n", r"line 3, column 'label': '３' is not a number; .* 0 to 9"),
-    ("label,a\n1,٣٫٥\n", r"line 2, column 'a': '٣٫٥' is not a number; .* 0 to 9, a point"),
     ("label,a\n1,−3\n", r"line 2, column 'a': '−3' is not a number; .* a minus"),
     ("label a b\n1 2 3\n", r"line 1: the header has one column, 'label a b'; separate columns by commas, tabs or"),
-    ("label|a\n1|2\n", r"line 1: the header has one column, 'label\|a'; separate"),
     ("label,a\n" + "1,2\n" * 20_000 + "1,\0\n", r"line 20002"),
 ]
 BAD_BYTES = [
     ("x.svm", b"", r"x\.svm is empty; SVMlight/LETOR, CSV and TSV"),
-    ("x.csv", b"", r"x\.csv is empty"),
     ("x.parquet", b"", r"x\.parquet is not a complete Parquet file"),
     ("x.svm", b"1 1:\x002\n", r"x\.svm is not text: byte 0x00 at offset 4"),
     ("x", bytes(range(256)) * 999, r"x is not text: byte 0x00 at offset 0; .* and Parquet are read"),
     ("x", b"hello world\n", r"x: cannot tell its format from 'hello world'; SVMlight/LETOR.*pass format="),
-    ("x", f"{LONG}x\n".encode(), r"x: cannot tell its format from '9{40}'…"),
     ("x.csv", "label,a\n1,2\n".encode("utf-16"), r"x\.csv is UTF-16 text; save it as UTF-8"),
     ("x.csv", "label,a\n1,2\n1,é\n".encode("latin-1"), r"line 3: byte 0xe9 is not UTF-8"),
-    ("x.csv", "label,é\n1,2\n".encode("latin-1"), r"line 1: byte 0xe9 is not UTF-8"),
     ("x.npz", b"PK\x03\x04....", r"x\.npz is not text: byte 0x03 at offset 2; .* and Parquet are read"),
     ("x.csv", b"PAR1....", r"x\.csv is parquet, not text"),
     ("x.parquet.gz", gzip.compress(b"PAR1...."), r"is parquet, not text; unpack it"),
     ("x.svm.gz", gzip.compress(b"1 1:2\n" * 99)[:-9], r"x\.svm\.gz: the gzip data end too early; download"),
-    ("x.csv.gz", gzip.compress(os.urandom(99).hex().encode() * 9)[:-3], r"the gzip data end too early"),
     ("x.svm.gz", b"\x1f\x8b\x08\0\0\0\0\0\0\xff\xff\xff\xff", r"x\.svm\.gz: the gzip data are damaged"),
-    ("x.svm.gz", b"\x1f\x8b", r"x\.svm\.gz: the gzip data end too early"),
-    ("x.svm.gz", gzip.compress(b"1 1:2\n") + b"zz", r"the gzip data are damaged"),
     ("x.svm.gz", gzip.compress(bytes(9)), r"x\.svm\.gz is not text: byte 0x00 at offset 0"),
-    ("x.svm.gz", gzip.compress(b""), r"x\.svm\.gz is empty"),
-    ("x.parquet", b"1 1:2\n", r"x\.parquet is not a complete Parquet file"),
     ("x.pq", b"PAR1" + bytes(20) + b"\x10\0\0\0PAR1", r"x\.pq is not a complete Parquet file"),
     *(("x.svm", text.encode(), said) for text, said in BAD_SVMLIGHT),
     *(("x.csv", text.encode(), said) for text, said in BAD_CSV),
@@ -153,19 +122,17 @@ def test_a_line_without_end_is_refused(tmp_path: Path, monkeypatch: pytest.Monke
         refused(tmp_path / name, rf"{name}, line 2: longer than 1 MB")
 
 
-@pytest.mark.parametrize("unit", [b"\n", b" \r\n", b"\t\n", b"#\n", b" # c\n"])
-@pytest.mark.parametrize("suffix", ["svm", "csv"])
-def test_blank_lines_and_comments_are_counted(unit: bytes, suffix: str, tmp_path: Path) -> None:
-    if suffix == "csv" and unit.strip(b" \r\n"):
-        return  # a cell, in CSV
-    head, rows = (b"", (b"1 1:2\n", b"0 1:3\n", b"0 1:x\n"))
-    if suffix == "csv":
-        head, rows = (b"label,a\n", (b"1,2\n", b"0,3\n", b"0,x\n"))
-    path, n = tmp_path / f"x.{suffix}", 2000
-    content = unit * 3 + head + rows[0] + unit * n + rows[1] + unit
+BLANK = [("svm", unit) for unit in (b"\n", b" \r\n", b"\t\n", b"#\n", b" # c\n")] + [("csv", b"\n"), ("csv", b" \r\n")]
+ROWS = {"svm": (b"", b"1 1:2\n", b"0 1:3\n", b"0 1:x\n"), "csv": (b"label,a\n", b"1,2\n", b"0,3\n", b"0,x\n")}
+
+
+@pytest.mark.parametrize(("suffix", "unit"), BLANK)
+def test_blank_lines_and_comments_are_counted(suffix: str, unit: bytes, tmp_path: Path) -> None:
+    path, n, (head, first, second, bad) = tmp_path / f"x.{suffix}", 2000, ROWS[suffix]
+    content = unit * 3 + head + first + unit * n + second + unit
     path.write_bytes(content)
     assert read_data(path).X.ravel().tolist() == [2.0, 3.0]
-    path.write_bytes(content + rows[2])
+    path.write_bytes(content + bad)
     refused(path, rf"line {3 + bool(head) + n + 4}[,:]")
 
 
@@ -204,8 +171,8 @@ def test_data_that_do_not_fit_the_model_are_refused(tmp_path: Path) -> None:
 BAD_OPTIONS: list[tuple[dict[str, Any], str]] = [
     ({"format": "xlsx"}, r"unknown format='xlsx'; use one of 'svmlight', 'csv', 'parquet'"),
     ({"format": LONG}, r"unknown format='9{40}'…; use one of"),
-    ({"n_features": 0}, r"n_features must be a whole number, at least 1, got 0"),
-    ({"n_features": 2.0}, r"n_features must be a whole number"),
+    ({"n_features": 0}, r"n_features must be at least 1, got 0"),
+    ({"n_features": 2.0}, r"n_features must be an integer, got float"),
     ({"first_index": 2}, r"first_index must be 0 or 1, got 2"),
     ({"first_index": True}, r"first_index must be 0 or 1, got True"),
     ({"first_index": 10**4000}, r"first_index must be 0 or 1, got 10{39}…"),
@@ -239,16 +206,13 @@ BAD_COLUMNS: list[tuple[dict[str, Any], str]] = [
 
 
 @pytest.mark.parametrize(("options", "said"), BAD_COLUMNS, ids=lambda part: part if type(part) is str else "")
-@pytest.mark.parametrize("suffix", ["csv", "tsv", "parquet"])
+@pytest.mark.parametrize("suffix", ["csv", "parquet"])
 def test_columns_that_cannot_be_what_is_asked_are_refused(
     suffix: str, options: dict[str, Any], said: str, tmp_path: Path
 ) -> None:
     path = tmp_path / f"x.{suffix}"
     frame = pd.DataFrame({"id": ["u", "v"], "a": [0.5, 1.5], "label": [1, 0], "search": ["q", "r"], "b": [2, 3]})
-    if suffix == "parquet":
-        frame.to_parquet(path)
-    else:
-        frame.to_csv(path, index=False, sep="\t" if suffix == "tsv" else ",")
+    frame.to_parquet(path) if suffix == "parquet" else frame.to_csv(path, index=False)
     refused(path, said, **options)
 
 
