@@ -42,11 +42,6 @@ def test_documents_on_standard_output_are_alone_there(model: Path, line: str, ca
     assert ("test.csv: 240 samples" in printed.err) == (found["command"] == "evaluate")
 
 
-def test_a_document_of_scores_may_be_beside_the_lines(model: Path, capsys: Capture) -> None:
-    found = document("predict model.rw test.csv")
-    assert found["scores"] == [float(line) for line in capsys.readouterr().out.splitlines()]
-
-
 # Metrics
 
 
@@ -168,15 +163,6 @@ def test_fit_and_evaluate_mean_the_same_by_the_same_name(
         worth = np.where(data.y >= relevant_from, data.y, 0.0)
         truth = worth if name.startswith("ndcg") else worth > 0
         assert value == pytest.approx(rw.metrics.as_metric(name)(scores, truth, qid=data.qid), rel=RTOL)
-
-
-def test_grades_count_for_ndcg_in_fit(folder: Path) -> None:
-    X, y, qid = tied(9)
-    scores = []
-    for grades in (y, np.minimum(y, 1.0)):
-        write_data("graded.csv", X, grades, qid)
-        scores.append(document(f"fit {SVM} graded.csv -o m.rw --cv 3 --scoring ndcg@3")["choice"]["scores"])
-    assert scores[0] != scores[1]
 
 
 @pytest.mark.parametrize("suffix", ["png", "svg"])

@@ -87,20 +87,11 @@ def test_queries_are_left_aside_if_asked(folder: Path) -> None:
     assert sorted(map(int, Path("ranks.txt").read_text().split())) == list(range(1, 241))
 
 
-@pytest.mark.parametrize("labels", [(-1.0, 1.0), (0.0, 1.0), (3.0, 7.0), (0.25, 0.75)])
-def test_two_labels_are_the_classes_if_they_are_whole(folder: Path, labels: tuple[float, float]) -> None:
-    X, y, _ = draw(1)
-    write_data("two.svm", X, np.where(y >= 1, labels[1], labels[0]))
-    run(f"fit {SVM} two.svm -o m.rw --C 10 --relevant-from {labels[1]}")
-    expected = [0, 1] if labels[0] == 0.25 else [int(label) for label in labels]
-    assert rw.load("m.rw").classes_.tolist() == expected
-
-
 def test_relevance_begins_where_it_is_told(folder: Path) -> None:
     run(f"fit {SVM} train.svm -o m.rw --C 10 --relevant-from 2")
     X, y, qid = draw(1)
     np.testing.assert_allclose(rw.load("m.rw").coef_, rw.RankSVM("ap", 10.0).fit(X, y >= 2, qid).coef_, RTOL, ATOL)
-    test = document("evaluate m.rw test.svm --resamples 0")["data"]
+    test = document("evaluate m.rw test.svm --metrics ap --resamples 0")["data"]
     assert (test["relevant_from"], test["positives"]) == (2.0, int((draw(2)[1] >= 2).sum()))
 
 

@@ -86,7 +86,7 @@ REFUSALS = {
     f"{SVM} --scoring map": "unknown metric 'map'",
     f"{SVM} --scoring {LONG}": "unknown metric '9999",
     f"{SVM} --C 1 --cv 3": "--cv controls how C is chosen, but --C is 1",
-    f"{SVM} --cv 100": "only 12 queries with both classes for 100 folds; use --cv 12 or lower",
+    f"{SVM} --cv 100 --quiet": "cv=100 needs at least 100 queries with both classes, but there are only 12",
     f"{FIT} --metric map@3": "unknown metric 'map@3'",
     f"{FIT} --metric {LONG}": "unknown metric '9999",
     f"{FIT} --metric precision": "precision needs the last place",

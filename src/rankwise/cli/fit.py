@@ -107,10 +107,9 @@ def run(arguments: argparse.Namespace) -> int:
         raise ValueError(
             f"{samples.source}: no query has both relevant and other samples, so none can be ranked; try --no-qid"
         )
-    kind.check(samples)
+    model = kind.estimator(samples)
     aside = f" ({samples.one_class:,} left out: only one class)" if samples.one_class else ""
     voice.say(samples.line(f" with {counted(samples.n_features, 'feature')}", aside))
-    model = kind.estimator(voice)
     X, scaling = _standardized(samples) if arguments.standardize else (samples.data.X, None)
     interrupted = _fit(model, X, samples, voice)
     if interrupted and not hasattr(model, "timing_"):  # what a fit sets last
@@ -214,19 +213,16 @@ class Ranker:
         as_metric("ap" if self.metric == "map" else self.metric)
         self._given = arguments
 
-    def check(self, samples: Samples) -> None:
-        """Refuse data that a model cannot be trained on."""
+    def estimator(self, samples: Samples) -> Any:
+        """The model, to be fitted; refused for samples that it cannot be trained on."""
+        from rankwise import LinearRanker
+
         if samples.n < _LEAST:
             raise ValueError(f"{samples.source}: {samples.n} samples are too few to learn from; add samples")
         if self.metric == "map" and samples.data.qid is None:
             raise ValueError(
                 f"{samples.source} has no queries, but map is the mean of AP over queries; use --metric ap"
             )
-
-    def estimator(self, voice: Voice) -> Any:
-        """The model, to be fitted."""
-        from rankwise import LinearRanker
-
         given = self._given
         how = {"cv": given.cv or FOLDS, "n_jobs": given.jobs, "verbose": 0 if given.quiet else 1}
         return LinearRanker(self.metric, random_state=given.seed, **how)
@@ -263,19 +259,7 @@ class SVM:
         loss = as_loss(arguments.loss)
         self._judge = as_metric(arguments.scoring or (loss if loss.has_grades else "ap")).name  # as in RankSVMCV
 
-    def check(self, samples: Samples) -> None:
-        """Refuse fewer samples or queries than folds, as each must have both classes."""
-        if not self._chooses_C:
-            return
-        cv = self._given.cv or FOLDS
-        what, n = "samples of the rarer class", min(samples.positives, samples.n - samples.positives)
-        if samples.n_queries > 1:
-            what, n = "queries with both classes", samples.n_queries - samples.one_class
-        if n < cv:
-            remedy = f"--cv {n} or lower" if n > 1 else "--C NUMBER"
-            raise ValueError(f"{samples.source}: only {n} {what} for {cv} folds; use {remedy}")
-
-    def estimator(self, voice: Voice) -> Any:
+    def estimator(self, samples: Samples) -> Any:
         """The model, to be fitted."""
         from rankwise import RankSVM, RankSVMCV
 
@@ -285,9 +269,7 @@ class SVM:
         if not self._chooses_C:
             return RankSVM(given.loss, given.C, **how)
         folds = {"cv": given.cv or FOLDS, "scoring": given.scoring, "random_state": given.seed}
-        model = RankSVMCV(given.loss, n_jobs=given.jobs, **folds, **how)
-        voice.progress(f"choosing C among {model.Cs} on {model.cv} folds …")
-        return model
+        return RankSVMCV(given.loss, n_jobs=given.jobs, **folds, **how)
 
     def summary(self, model: Any) -> list[str]:
         """What was minimised, how surely, and at what cost."""
@@ -322,11 +304,8 @@ class SVM:
             "C": model.C_ if self._chooses_C else model.C,
             "choice": choice,
             "standardize": given.standardize,
-            "objective": model.objective_,
-            "dual": model.dual_,
-            "gap": model.gap_,
+            **{name: getattr(model, f"{name}_") for name in ("objective", "dual", "gap", "converged")},
             "tol": model.tol,
-            "converged": model.converged_,
             "iterations": model.n_iter_,
             "inference_calls": timing["calls"],
             "seconds": {name: timing[name] for name in ("total", "inference", "products")},

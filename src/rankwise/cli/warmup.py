@@ -24,14 +24,9 @@ this once per machine, for example when an image is built: the first call of a p
 
 def add_command(commands: Any) -> None:
     """The command's arguments."""
-    parser = add_parser(
-        commands,
-        "warmup",
-        run,
-        short="compile the numerical code ahead of time",
-        long="Compile the numerical code ahead of time, which first calls would do otherwise.",
-        epilog=_EPILOG,
-    )
+    long = "Compile the numerical code ahead of time, which first calls would do otherwise."
+    short = "compile the numerical code ahead of time"
+    parser = add_parser(commands, "warmup", run, short=short, long=long, epilog=_EPILOG)
     add_quiet(parser)
 
 
@@ -62,7 +57,6 @@ def calls_to_make() -> dict[str, Callable[[], Any]]:
         "hinge": lambda: _all(rw.structured_hinge, small, queries),
         "hinge, grades": partial(rw.structured_hinge, small[0], grades, "ndcg"),
         "hinge, cut-offs": partial(rw.structured_hinge, *small, "ndcg@10"),
-        "hinge, F1": lambda: [rw.structured_hinge(*of, "f1") for of in (small, _problem(rng, 70_000, 60))],
         "hinge, large queries": lambda: _both_types(rw.structured_hinge, large),
         "hinge, large queries with a cut-off": partial(rw.structured_hinge, *large, "ndcg@10"),
         "smooth and error-driven loss": lambda: _all(rw.smooth_loss, small, queries),
