@@ -9,7 +9,7 @@ import warnings
 from pathlib import Path
 
 import pytest
-from commands import Capture, misused, refused, run
+from commands import Capture, refused, run
 
 from rankwise.cli.output import Voice
 
@@ -43,7 +43,7 @@ def test_names_are_shown_escaped(folder: Path, capsys: Capture, name: str) -> No
 @pytest.mark.parametrize("name", NAMES, ids=ascii)
 def test_names_in_errors_are_escaped(model: Path, capsys: Capture, name: str) -> None:
     seen = NAMES[name]
-    assert seen in misused(capsys, "fit", "a", "-o", "b", name)
+    assert seen in refused(capsys, "fit a -o b", name)
     Path(f"{name}.csv").write_text("label,a\n1,x\n")
     Path(name).mkdir()
     wanted = {

@@ -18,27 +18,18 @@ LONG = "9" * 50_000
 RANDOM = random.Random(0).randbytes(100_000)
 DAMAGED: dict[str, tuple[bytes, str]] = {
     "random.svm": (RANDOM, "not text"),
-    "random.csv": (RANDOM, "not text"),
-    "random.parquet": (RANDOM, "not a complete Parquet file"),
     "random": (RANDOM, "not text"),
-    "empty.svm": (b"", "is empty"),
-    "words.txt": (b"once upon a time\n", "line 1"),
     "one.svm": (b"1 1:1\n1 1:2\n", "every label is 1; a ranking needs two classes"),
     "ones.svm": (b"1 1:1\n2 1:2\n", "the labels are 1, 2; use --relevant-from 2"),
-    "below.svm": (b"-1 1:1\n0 1:2\n", "the labels are -1, 0; use --relevant-from 0"),
     "apart.svm": (b"1 qid:1 1:1\n0 qid:2 1:2\n", "try --no-qid"),
-    "nan.csv": (b"label,a\n1,nan\n0,1\n", "line 2, column 'a'"),
     "unnamed.csv": (b"a,b\n1,2\n0,1\n", "name the label column with --label"),
     "two.csv": (b"a;b;label\n1;2;0\n3;4;1\n", "two.csv: 2 samples are too few to learn from; add samples"),
-    "two-queried.csv": (b"qid,label,a\n1,1,3\n1,0,2\n", "2 samples are too few to learn from; add samples"),
 }
 
 
 @pytest.mark.parametrize("name", DAMAGED)
 def test_data_that_cannot_be_trained_on_are_refused(name: str, tmp_path: Path, capsys: Capture) -> None:
     content, said = DAMAGED[name]
-    if name == "random.parquet":
-        pytest.importorskip("pyarrow")
     (tmp_path / name).write_bytes(content)
     assert said in refused(capsys, "fit --quiet", tmp_path / name, "-o", tmp_path / "m.rw")
     assert not (tmp_path / "m.rw").exists()
@@ -68,27 +59,19 @@ REFUSALS = {
     "fit . -o m.rw": "is a folder",
     "fit train.svm": "required: -o",
     f"{FIT} --C abc": "'abc' is not a positive number",
-    f"{FIT} --C -1": "'-1' is not a positive number",
-    f"{FIT} --C nan": "'nan' is not a positive number",
     f"{FIT} --C {LONG}x": "'9999",
     f"{FIT} --tol 0": "'0' is not a positive number",
     f"{FIT} --cv 1": "'1' is not a whole number of at least 2",
     f"{FIT} --jobs 0": "or -1 for all processors",
     f"{FIT} --seed 9999999999": "is above",
-    f"{FIT} --seed {LONG}": "'9999",
-    f"{FIT} --cv {LONG}": "'9999",
     f"{FIT} --relevant-from inf": "'inf' is not a finite number",
-    f"{FIT} --relevant-from {LONG}": "'9999",
-    f"{FIT} --loss map": "'map'",
     f"{FIT} --loss {LONG}": "argument --loss: unknown loss '9999",
     f"{FIT} {LONG}": "unrecognized arguments: 9999",
     LONG: "invalid choice: '9999",
     f"{SVM} --scoring map": "unknown metric 'map'",
-    f"{SVM} --scoring {LONG}": "unknown metric '9999",
     f"{SVM} --C 1 --cv 3": "--cv controls how C is chosen, but --C is 1",
     f"{SVM} --cv 100 --quiet": "cv=100 needs at least 100 queries with both classes, but there are only 12",
     f"{FIT} --metric map@3": "unknown metric 'map@3'",
-    f"{FIT} --metric {LONG}": "unknown metric '9999",
     f"{FIT} --metric precision": "precision needs the last place",
     "fit train-flat.svm -o m.rw --metric map": "has no queries, but map is the mean of AP",
     f"{FIT} --no-qid --metric map": "use --metric ap",
@@ -98,20 +81,17 @@ REFUSALS = {
         f"{FIT} {option}": f"{option.split()[0]} is an option of --model rank-svm; add --model rank-svm, or remove"
         for option in OF_RANK_SVM
     },
-    f"{FIT} --format npz": "invalid choice: 'npz'",
     f"{FIT} --format parquet": "train.svm",
     f"{FIT} --label f1": "--label, --query and --ignore name columns",
     "fit train.csv -o m.rw --label grade": "asked for by --label;",
     f"fit train.csv -o m.rw --label {LONG}": "no column '9999",
     "fit train.svm -o no/m.rw": "there is no folder no",
-    "fit train.svm -o .": "is a folder",
     "fit train.svm -o /proc/m.rw": "cannot be written",
     "fit train.svm -o -": "name a file",
     "fit train.svm -o train.svm": "would overwrite TRAIN",
     f"{FIT} --json m.rw": "--json would overwrite --output",
     "fit model.rw -o m.rw": "model.rw is a model, not data",
     "predict model.rw model.rw": "model.rw is a model, not data",
-    "predict no.rw test.csv": "no.rw: no such file",
     "predict test.csv model.rw": "test.csv is not a rankwise model",
     "predict test.txt.gz test.csv": "test.txt.gz is not a rankwise model",
     "predict - -": "MODEL and DATA cannot both be '-'",
@@ -124,7 +104,6 @@ REFUSALS = {
     "evaluate model.rw one.csv": "every label is 0",
     "evaluate model.rw unlabelled.csv": "name the label column with --label",
     "evaluate model.rw test.csv --metrics ap map@3": "unknown metric 'map@3'",
-    "evaluate model.rw test.csv --metrics precision": "precision needs the last place",
     "evaluate model.rw test.csv --level 95": "'95' is not between 0 and 1",
     "evaluate model.rw test.csv --plot pr.jpeg": "must end in .png",
     "evaluate model.rw test.csv --json model.rw": "--json would overwrite MODEL",
@@ -133,19 +112,11 @@ REFUSALS = {
     "evaluate model.rw model.rw test.csv": "unrecognized arguments: test.csv",
     "evaluate model.rw test.csv --metrics map --no-qid": "map is the mean of AP over queries; use ap instead",
     "evaluate model.rw test.csv --empty drop": "invalid choice: 'drop'",
-    "evaluate model.rw test.csv --gain cubic": "invalid choice: 'cubic'",
     "evaluate model.rw test.csv --metrics err@0": "the cut-off of 'err@0' must be a whole number",
     "evaluate model.rw test.csv --metrics err --max-grade 1": "a label is 2, above --max-grade 1",
-    **{
-        f"{line} ": f"argument {which}: the name is empty; give that of a file or folder"
-        for line, which in (
-            ("fit train.csv -o", "-o/--output"),
-            ("fit train.csv -o m.rw --json", "--json"),
-            ("predict model.rw", "DATA"),
-            ("evaluate model.rw", "DATA"),
-            ("evaluate model.rw test.csv --plot", "--plot"),
-        )
-    },
+    "fit train.csv -o ": "argument -o/--output: the name is empty; give that of a file or folder",
+    "predict model.rw ": "argument DATA: the name is empty",
+    "evaluate model.rw test.csv --plot ": "argument --plot: the name is empty",
 }
 
 
