@@ -116,9 +116,9 @@ def _format_of(source: Source) -> str:
             return "parquet"
     head = source.head()
     check_text(source.name, head)
-    lines = (line.split(b"#")[0].strip() for line in head.removeprefix(b"\xef\xbb\xbf").splitlines())
-    line = next(filter(None, lines), b"")
-    if _LOOKS_SVMLIGHT.fullmatch(b" ".join(line.split(None, 2)[:2])):
+    lines = head.removeprefix(b"\xef\xbb\xbf").splitlines()
+    line = next((line for line in lines if line.split(b"#")[0].strip()), b"")
+    if _LOOKS_SVMLIGHT.fullmatch(b" ".join(line.split(b"#")[0].split(None, 2)[:2])):
         return "svmlight"
     if any(delimiter in line for delimiter in (b",", b"\t", b";")):
         return "csv"

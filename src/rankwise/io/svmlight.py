@@ -14,7 +14,8 @@ from rankwise.io.files import Source
 from rankwise.io.quoting import message_of, shown
 from rankwise.io.tables import Dataset, Wanted, check_size, find_not_finite, row_of
 
-_NUMBER = re.compile(rb"[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?|[+-]?(nan|inf|infinity)", re.IGNORECASE)
+_NUMBER = rb"[+-]?(?:(?:\d+(?:\.\d*)?|\.\d+)(?:e[+-]?\d+)?|nan|inf|infinity)"
+_LABEL, _FEATURE = re.compile(_NUMBER, re.IGNORECASE), re.compile(rb"(\d+):" + _NUMBER, re.IGNORECASE)
 _QID = re.compile(rb"qid:-?\d+")
 _LARGEST_INDEX = 2**31 - 2
 # Nearly full data become a dense array: the least share of stored entries, and the most bytes relative to CSR.
@@ -89,7 +90,7 @@ class _Lines:
         label, *pairs = self.current.split()
         if b":" in label:
             return f"no label before {shown(label)}; begin the line with one (0 if it is unknown)"
-        if not _NUMBER.fullmatch(label):
+        if not _LABEL.fullmatch(label):
             return f"the label {shown(label)} is not a number"
         has_qid = bool(pairs) and pairs[0].startswith(b"qid")
         if has_qid:
@@ -106,18 +107,14 @@ class _Lines:
 def _fault_of_features(pairs: list[bytes]) -> str:
     last = -1
     for pair in pairs:
-        index, colon, value = pair.partition(b":")
-        if not colon:
-            return f"{shown(pair)} is not of the form index:value; use spaces only between features"
-        if not index.isdigit():
-            return f"{shown(pair)} does not begin with a feature number; use whole numbers from 0 or 1"
-        if len(index) > 10 or int(index) > _LARGEST_INDEX:
+        found = _FEATURE.fullmatch(pair)
+        if found is None:
+            return f"{shown(pair)} is not of the form index:value, two numbers; use spaces only between features"
+        if len(found[1]) > 10 or int(found[1]) > _LARGEST_INDEX:
             return f"the index in {shown(pair)} is too large; number the features from 1"
-        if int(index) <= last:
-            return f"index {int(index)} comes after {last}; put the features in ascending order, each once"
-        if not _NUMBER.fullmatch(value):
-            return f"the value in {shown(pair)} is not a number"
-        last = int(index)
+        if int(found[1]) <= last:
+            return f"index {int(found[1])} comes after {last}; put the features in ascending order, each once"
+        last = int(found[1])
     return ""
 
 
