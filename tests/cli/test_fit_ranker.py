@@ -42,17 +42,15 @@ class Fit(NamedTuple):
 
 @pytest.fixture(scope="module")
 def fit(tmp_path_factory: pytest.TempPathFactory) -> Fit:
-    """As `folder`, of fewer samples, and fitted."""
+    """Files of few samples, and a model."""
     folder, out, err = tmp_path_factory.mktemp("fit"), io.StringIO(), io.StringIO()
-    with pytest.MonkeyPatch.context() as patch:
+    for name, seed in (("train", 1), ("test", 2)):
+        X, y, qid = small(seed)
+        write_data(folder / f"{name}.csv", X, y, qid)
+        write_data(folder / f"{name}-flat.csv", X, y >= 1)
+    with pytest.MonkeyPatch.context() as patch, contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
         patch.chdir(folder)
-        for name, seed in (("train", 1), ("test", 2)):
-            X, y, qid = small(seed)
-            write_data(f"{name}.csv", X, y, qid)
-            write_data(f"{name}.svm", X, y, qid)
-            write_data(f"{name}-flat.csv", X, y >= 1)
-        with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
-            run("fit train.csv -o m.rw --cv 2 --json f.json")
+        run("fit train.csv -o m.rw --cv 2 --json f.json")
     X, y, qid = small(1)
     return Fit(folder, out.getvalue(), err.getvalue(), rw.LinearRanker("ap", cv=2).fit(X, y >= 1, qid))
 
@@ -65,24 +63,21 @@ def files(fit: Fit, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-@pytest.mark.parametrize("suffix", ["csv", "svm"])
-def test_scores_are_those_of_the_python_interface(files: Path, fit: Fit, suffix: str) -> None:
-    if suffix == "svm":
-        run(f"fit train.svm -o m.rw --model linear-ranker --metric ap {FAST}")  # the defaults, by name
+def test_scores_are_those_of_the_python_interface(files: Path, fit: Fit) -> None:
     test, _, test_qid = small(2)
     expected = fit.expected
-    run(f"predict m.rw test.{suffix} -o scores.txt")
+    run("predict m.rw test.csv -o scores.txt")
     np.testing.assert_allclose(np.loadtxt("scores.txt"), expected.decision_function(test), RTOL, ATOL)
-    run(f"predict m.rw test.{suffix} -o ranks.txt --rank")
+    run("predict m.rw test.csv -o ranks.txt --rank")
     assert Path("ranks.txt").read_text().split() == [str(k) for k in expected.rank(test, test_qid)]
-    run(f"predict m.rw test.{suffix} -o labels.txt --labels")
+    run("predict m.rw test.csv -o labels.txt --labels")
     assert Path("labels.txt").read_text().split() == [str(int(k)) for k in expected.predict(test)]
 
 
 def test_options_reach_the_estimator(files: Path) -> None:
-    run("fit train.csv -o m.rw --metric mrr --cv 3 --jobs 2 --seed 7 --quiet")
-    expected = {"metric": "mrr", "surrogate": None, "cv": 3, "n_jobs": 2, "random_state": 7, "verbose": 0}
-    assert rw.load("m.rw").get_params() == expected
+    run("fit train.csv -o m.rw --model linear-ranker --metric mrr --cv 3 --jobs 2 --seed 7 --quiet")
+    expected = {"metric": "mrr", "cv": 3, "n_jobs": 2, "random_state": 7, "verbose": 0}
+    assert rw.load("m.rw").get_params().items() >= expected.items()
 
 
 def test_map_is_ap_of_data_with_queries(files: Path) -> None:
@@ -148,10 +143,6 @@ def test_the_summary_shows_what_was_tried(files: Path, fit: Fit, capsys: Capture
     assert found["best_score"] == stored.best_score_
     run(f"fit train-flat.csv -o m.rw {FAST}")
     assert capsys.readouterr() == ("", "")
-    run("fit train-flat.csv -o m.rw --cv 2 --json -")
-    printed = capsys.readouterr()
-    assert json.loads(printed.out)["command"] == "fit"
-    assert "metric ap, scores by" in printed.err
 
 
 # Interrupts
