@@ -201,5 +201,7 @@ def check_text(name: str, head: bytes) -> None:
         raise ValueError(f"{name} is UTF-16 text; save it as UTF-8")
     if head.startswith(PARQUET):
         raise ValueError(f"{name} is parquet, not text; unpack it if it is gzipped, or pass format='parquet'")
+    if head[30:43] == b"rankwise.json":  # the name of the first member of an archive
+        raise ValueError(f"{name} is a model, not data; name a file of samples instead")
     if found := _NOT_TEXT.search(head):
         raise ValueError(f"{name} is not text: byte 0x{found[0][0]:02x} at offset {found.start()}; {READ}")
