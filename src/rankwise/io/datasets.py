@@ -17,7 +17,7 @@ from rankwise.arguments import as_array, first_true
 from rankwise.io import delimited, parquet, svmlight
 from rankwise.io.files import PARQUET, READ, Source, check_text, open_atomic, open_source
 from rankwise.io.quoting import shown
-from rankwise.io.tables import Dataset, Wanted, check_names, check_size, find_not_finite
+from rankwise.io.tables import Dataset, Wanted, check_names, check_size
 
 # Each reads and writes a format.
 FORMATS: dict[str, Any] = {"svmlight": svmlight, "csv": delimited, "parquet": parquet}
@@ -199,8 +199,11 @@ def _checked(name: str, X: Any, y: Any, qid: Any, feature_names: Sequence[str] |
     X = X.astype(np.float32 if X.dtype.kind == "f" and X.dtype.itemsize <= 4 else np.float64, copy=False)
     n, d = X.shape
     check_size(name, n, d)
-    if found := find_not_finite(X):
-        raise ValueError(f"X[{found[0]}, {found[1]}] is {found[2]}; remove or replace it")
+    dense = isinstance(X, np.ndarray)
+    values = X.ravel() if dense else X.data
+    if (k := first_true(~np.isfinite(values))) is not None:
+        row, column = np.unravel_index(k, X.shape) if dense else (X.tocoo().row[k], X.indices[k])
+        raise ValueError(f"X[{row}, {column}] is {values[k]}; remove or replace it")
     if y is not None:
         y = _entries(y, "y", n, "biuf", "numbers").astype(np.float64)
         if (row := first_true(~np.isfinite(y))) is not None:

@@ -45,16 +45,14 @@ def read(source: Source, wanted: Wanted) -> Dataset:
     try:
         values = _numbers(table, columns, codes)
     except ValueError as error:
-        raise ValueError(_fault(source, columns) or f"{source.name}: {message_of(error)}") from None
+        _raise_fault(source, columns)
+        raise ValueError(f"{source.name}: {message_of(error)}") from None
     check_size(source.name, len(values), len(columns.features), wanted.width)
-
-    def fault(*_: Any) -> str:
-        return _fault(source, columns) or f"{source.name}: it changed while it was read; read it again"
-
-    if values.shape[1] != len(names):  # rows of equal length
-        raise ValueError(fault())
+    if values.shape[1] != len(names) or not np.isfinite(values).all():
+        _raise_fault(source, columns)
+        raise ValueError(f"{source.name}: it changed while it was read; read it again")
     qid = None if columns.query is None else _as_qid(list(codes))[values[:, columns.query].astype(np.intp)]
-    return samples_of(source.name, columns, lambda k: values[:, k], qid, fault)
+    return samples_of(source.name, columns, lambda k: values[:, k], qid)
 
 
 def open_table(source: Source) -> Table:
@@ -115,7 +113,7 @@ def _numbers(table: Table, columns: Columns, codes: dict[str, int]) -> NDArray[n
 
 
 def _refuse() -> NoReturn:
-    raise ValueError("a line that cannot be read")  # `_fault` says which and why
+    raise ValueError("a line that cannot be read")  # `_raise_fault` says which and why
 
 
 def _is_closed(line: str) -> bool:
@@ -131,23 +129,28 @@ def _is_number(text: str) -> bool:
     return "_" not in text and text.isascii()  # Python would also read the digits of other scripts
 
 
-def _fault(source: Source, columns: Columns) -> str:
-    """Return the first cell that is wrong: its line, its column and why; an empty string if all are right."""
+def _raise_fault(source: Source, columns: Columns) -> None:
+    """Raise an error for the first row or cell that is wrong: its line, its column and why."""
     table = open_table(source)
+    for where, cells in rows_of(source, table):
+        for k, cell in enumerate(cells):
+            if k not in columns.ignored and (why := _fault_of(cell.strip(), k == columns.query)):
+                raise ValueError(f"{where}, column {shown(table.names[k])}: {why}")
+
+
+def rows_of(source: Source, table: Table) -> Iterator[tuple[str, list[str]]]:
+    """Yield the place and the cells of each row; refuse a row that has not one cell for each name."""
     for number, line in table.lines:
         where = f"{source.name}, line {number}"
         if not _is_closed(line):
-            return f"{where}: {_OPEN_QUOTE}"
+            raise ValueError(f"{where}: {_OPEN_QUOTE}")
         try:
             cells = next(csv.reader([line], delimiter=table.delimiter))
         except csv.Error as error:
-            return f"{where}: {message_of(error)}; correct the line"
+            raise ValueError(f"{where}: {message_of(error)}; correct the line") from None
         if len(cells) != len(table.names):
-            return f"{where}: {len(cells)} cells, but the header has {len(table.names)}; correct the line"
-        for k, cell in enumerate(cells):
-            if k not in columns.ignored and (why := _fault_of(cell.strip(), k == columns.query)):
-                return f"{where}, column {shown(table.names[k])}: {why}"
-    return ""
+            raise ValueError(f"{where}: {len(cells)} cells, but the header has {len(table.names)}; correct the line")
+        yield where, cells
 
 
 def _fault_of(text: str, is_query: bool) -> str:

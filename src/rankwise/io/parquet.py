@@ -7,6 +7,7 @@ from typing import Any, BinaryIO
 import numpy as np
 from numpy.typing import NDArray
 
+from rankwise.arguments import first_true
 from rankwise.io.files import Source
 from rankwise.io.quoting import message_of, shown
 from rankwise.io.tables import LABELS, QUERIES, Dataset, Wanted, check_size, choose_columns, samples_of
@@ -44,20 +45,21 @@ def read(source: Source, wanted: Wanted) -> Dataset:
         raise ValueError(f"{source.name} has {table.num_rows} rows, but its metadata say {n}; write it again")
 
     def column(k: int) -> NDArray[Any]:
-        found = table.column(columns.names[k])
+        found, name = table.column(columns.names[k]), shown(columns.names[k])
         if found.null_count:
-            where = f"{source.name}, row {int(np.argmax(found.is_null().to_numpy())) + 1}"
-            raise ValueError(f"{where}, column {shown(columns.names[k])}: missing; fill it in, or remove the row")
+            missing = int(np.argmax(found.is_null().to_numpy()))
+            raise ValueError(f"{source.name}, row {missing + 1}, column {name}: missing; fill it in, or remove the row")
         values: NDArray[Any] = found.to_numpy()
+        if values.dtype.kind == "f" and (row := first_true(~np.isfinite(values))) is not None:
+            raise ValueError(
+                f"{source.name}, row {row + 1}, column {name}: {values[row]} is not finite; remove or replace it"
+            )
         return values
-
-    def fault(row: int, name: str, value: float) -> str:
-        return f"{source.name}, row {row + 1}, column {shown(name)}: {value} is not finite; remove or replace it"
 
     qid = None if columns.query is None else column(columns.query)
     if qid is not None and qid.dtype.kind == "O":
         qid = qid.astype(str)
-    return samples_of(source.name, columns, column, qid, fault)
+    return samples_of(source.name, columns, column, qid)
 
 
 def _not_whole(source: Source, error: Exception) -> str:

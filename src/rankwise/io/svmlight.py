@@ -12,7 +12,7 @@ import numpy as np
 from rankwise.arguments import first_true
 from rankwise.io.files import Source
 from rankwise.io.quoting import message_of, shown
-from rankwise.io.tables import Dataset, Wanted, check_size, find_not_finite, row_of
+from rankwise.io.tables import Dataset, Wanted, check_size
 
 _NUMBER = rb"[+-]?(?:(?:\d+(?:\.\d*)?|\.\d+)(?:e[+-]?\d+)?|nan|inf|infinity)"
 _LABEL, _FEATURE = re.compile(_NUMBER, re.IGNORECASE), re.compile(rb"(\d+):" + _NUMBER, re.IGNORECASE)
@@ -38,9 +38,8 @@ def read(source: Source, wanted: Wanted) -> Dataset:
         raise ValueError(f"{source.name} holds no samples; give at least one")
     if (row := first_true(~np.isfinite(y))) is not None:
         raise ValueError(f"{_line_of(source, row)}: the label is {y[row]}; give every sample a finite one")
-    if found := find_not_finite(X):
-        row, index, value = found
-        raise ValueError(f"{_line_of(source, row)}: feature {index} is {value}; remove or replace it")
+    if (k := first_true(~np.isfinite(X.data))) is not None:
+        raise ValueError(f"{_entry(source, X, k)}: feature {X.indices[k]} is {X.data[k]}; remove or replace it")
     first = wanted.first_index
     if first is None:
         first = 0 if (X.indices == 0).any() else 1
@@ -121,8 +120,7 @@ def _fault_of_features(pairs: list[bytes]) -> str:
 def _width(source: Source, X: Any, wanted: Wanted, first: int) -> int:
     """Return the number of features, numbered from `first`; refuse any others."""
     if first == 1 and (k := first_true(X.indices == 0)) is not None:
-        where = _line_of(source, row_of(X, k))
-        raise ValueError(f"{where}: index 0, but indices start from 1 here; renumber the features")
+        raise ValueError(f"{_entry(source, X, k)}: index 0, but indices start from 1 here; renumber the features")
     d = int(X.indices.max(initial=first - 1)) + 1 - first
     if wanted.width is None:
         check_size(source.name, X.shape[0], d)
@@ -130,10 +128,15 @@ def _width(source: Source, X: Any, wanted: Wanted, first: int) -> int:
         return d
     if (k := first_true(X.indices >= wanted.width + first)) is not None:
         raise ValueError(
-            f"{_line_of(source, row_of(X, k))}: feature {X.indices[k]}, but the model's are {first} to "
+            f"{_entry(source, X, k)}: feature {X.indices[k]}, but the model's are {first} to "
             f"{wanted.width - 1 + first}; use data made for the model"
         )
     return wanted.width
+
+
+def _entry(source: Source, X: Any, k: int) -> str:
+    """Return the file and the line of the k-th stored entry of a CSR matrix."""
+    return _line_of(source, int(np.searchsorted(X.indptr, k, side="right")) - 1)
 
 
 def _line_of(source: Source, row: int) -> str:

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from rankwise.arguments import check_whole, first_true, is_whole
+from rankwise.arguments import check_whole, is_whole
 from rankwise.io.quoting import shown
 
 LABELS = ("label", "y", "target", "relevance")
@@ -181,40 +181,13 @@ def check_size(name: str, n: int, d: int, width: int | None = None) -> None:
 
 
 def samples_of(
-    source: str,
-    columns: Columns,
-    column: Callable[[int], NDArray[Any]],
-    qid: NDArray[Any] | None,
-    fault: Callable[[int, str, float], str],
+    source: str, columns: Columns, column: Callable[[int], NDArray[Any]], qid: NDArray[Any] | None
 ) -> Dataset:
-    """Return a table's columns, of numbers (n,) each, as samples. fault: what is wrong with a row, column and value."""
-
-    def finite(k: int) -> NDArray[Any]:
-        values = column(k)
-        if (row := first_true(~np.isfinite(values))) is not None:
-            raise ValueError(fault(row, columns.names[k], values[row]))
-        return values
-
-    parts = [finite(k) for k in columns.features]
+    """Return a table's columns, of finite numbers (n,) each, as samples."""
+    parts = [column(k) for k in columns.features]
     narrow = all(part.dtype.kind == "f" and part.dtype.itemsize <= 4 for part in parts)
     X = np.empty((parts[0].size, len(parts)), dtype=np.float32 if narrow else np.float64)
     for k, part in enumerate(parts):
         X[:, k] = part
-    y = None if columns.label is None else finite(columns.label).astype(np.float64)
+    y = None if columns.label is None else column(columns.label).astype(np.float64)
     return Dataset(X, y, qid, [columns.names[k] for k in columns.features], None, source)
-
-
-def find_not_finite(X: Any) -> tuple[int, int, float] | None:
-    """Return row, column and value of the first entry that is not finite, or None."""
-    values = X if isinstance(X, np.ndarray) else X.data
-    # The minimum and maximum are not finite if any value is not, and they need no memory.
-    if values.size == 0 or (np.isfinite(values.min()) and np.isfinite(values.max())):
-        return None
-    k = int(np.argmax(~np.isfinite(values).ravel()))
-    row, column = divmod(k, int(X.shape[1])) if values is X else (row_of(X, k), int(X.indices[k]))
-    return row, column, float(values.ravel()[k])
-
-
-def row_of(X: Any, k: int) -> int:
-    """Return the row of the k-th stored entry of a CSR matrix."""
-    return int(np.searchsorted(X.indptr, k, side="right")) - 1
