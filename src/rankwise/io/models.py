@@ -317,20 +317,23 @@ def _document(path: str, text: bytes) -> dict[str, Any]:
     if not isinstance(document, dict) or document.get("format") != FORMAT:
         raise ModelFileError(f"{path} is not a rankwise model: its format is not {FORMAT}")
     version, by = document.get("format_version"), document.get("rankwise")
-    if type(version) is not int or version < 1 or not isinstance(by, str):
-        raise ModelFileError(f"{path}: {_HEADER} does not say which version wrote it; {_AGAIN}")
-    if version > VERSION:
+    if type(version) is int and version > VERSION:
         raise ModelFileError(
             f"{path} was written by a newer rankwise ({shown(by)}, format {shown(version)}): upgrade rankwise"
         )
-    kind, header, arrays = (document.get(key) for key in ("kind", "header", "arrays"))
-    if not isinstance(kind, str) or not isinstance(header, dict) or not isinstance(arrays, list):
-        raise ModelFileError(f"{path}: {_HEADER} lacks kind, header or arrays; {_AGAIN}")
-    for entry in arrays:
-        name = entry.get("name") if isinstance(entry, dict) else None
-        if not isinstance(name, str) or not _ARRAY_NAME.fullmatch(name) or not {"dtype", "shape", "sha256"} <= {*entry}:
-            raise ModelFileError(f"{path}: {_HEADER} lists an array without name, dtype, shape or sha256; {_AGAIN}")
+    types = {"rankwise": str, "kind": str, "header": dict, "arrays": list}
+    plain = all(isinstance(document.get(key), known) for key, known in types.items())
+    if version != VERSION or not plain or not all(map(_is_entry, document["arrays"])):
+        raise ModelFileError(f"{path}: {_HEADER} lacks its version, kind, header or arrays; {_AGAIN}")
     return document
+
+
+def _is_entry(entry: Any) -> bool:
+    """Whether this lists an array."""
+    keys = {"name", "dtype", "shape", "sha256"}
+    if not isinstance(entry, dict) or not keys <= {*entry} or not isinstance(entry["name"], str):
+        return False
+    return _ARRAY_NAME.fullmatch(entry["name"]) is not None
 
 
 def _refuse_constant(name: str) -> NoReturn:

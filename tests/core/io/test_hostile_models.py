@@ -246,10 +246,3 @@ def test_mutated_files_are_read_or_refused_in_one_clear_line(
         except Exception as error:
             raise AssertionError(f"{kind}, {k}: {what}") from error
     assert refused > DRAWN // 4
-
-
-def test_archives_that_are_no_models_are_refused_by_all(folder: Path, tmp_path: Path, capsys: Any) -> None:
-    path, whole = tmp_path / "m.rw", (folder / "fit.rw").read_bytes()
-    for at in np.random.default_rng(SEED).integers(0, len(whole), 5):
-        path.write_bytes(whole[:at])
-        assert len(tried(folder, path, capsys)) == 4

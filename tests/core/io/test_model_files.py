@@ -17,8 +17,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from rankwise.io import ModelFile, ModelFileError, read_model, write_model
 from rankwise.io.files import open_atomic, write_bytes
@@ -159,6 +157,7 @@ def claim(document: dict[str, Any], members: dict[str, bytes], shape: list[int])
     swap(document, members, b"(3,), }" + b" " * 24, f"{tuple(shape)}, }}".encode().ljust(31))
 
 
+LACKS = r"rankwise\.json lacks its version, kind, header or arrays; copy it again, or train the model again"
 NOT_PLAIN = r"array 'coef' is not a plain array of dtype <f8 and shape \[3\]; copy it again, or train"
 Change = Callable[[dict[str, Any], dict[str, bytes]], Any]
 FORGED: list[tuple[Change, str]] = [
@@ -168,14 +167,14 @@ FORGED: list[tuple[Change, str]] = [
         lambda d, m: d.update(format_version=2, rankwise="9.1", arrays="?"),
         r"newer rankwise \('9\.1', format 2\): upgrade rankwise",
     ),
-    (lambda d, m: d.update(format_version=True), r"which version"),
-    (lambda d, m: d.__delitem__("format_version"), r"which version"),
-    (lambda d, m: d.update(kind=None), r"lacks kind"),
-    (lambda d, m: d.update(header=[]), r"lacks kind, header or arrays"),
-    (lambda d, m: d.update(arrays={}), r"lacks kind"),
-    (lambda d, m: d.update(arrays=["coef"]), r"array without name"),
-    (lambda d, m: d["arrays"][0].__delitem__("sha256"), r"array without name"),
-    (lambda d, m: d["arrays"][0].update(name="../../x"), r"array without name"),
+    (lambda d, m: d.update(format_version="1"), LACKS),
+    (lambda d, m: d.__delitem__("format_version"), LACKS),
+    (lambda d, m: d.update(kind=None), LACKS),
+    (lambda d, m: d.update(header=[]), LACKS),
+    (lambda d, m: d.update(arrays={}), LACKS),
+    (lambda d, m: d.update(arrays=["coef"]), LACKS),
+    (lambda d, m: d["arrays"][0].__delitem__("sha256"), LACKS),
+    (lambda d, m: d["arrays"][0].update(name="../../x"), LACKS),
     (lambda d, m: m.__delitem__("arrays/coef.npy"), r"differ from those listed in rankwise\.json"),
     (lambda d, m: m.update({"arrays/more.npy": b"x"}), r"differ from those listed in rankwise\.json"),
     (lambda d, m: m.update({"../../x": b"x"}), r"differ from those listed in rankwise\.json"),
@@ -236,14 +235,6 @@ def test_foreign_files_are_refused(tmp_path: Path) -> None:
         with zipfile.ZipFile(path, "w") as archive:
             archive.writestr("rankwise.json", text)
         refused(path)
-
-
-@settings(max_examples=200, deadline=None)
-@given(st.binary(max_size=300), st.sampled_from([b"", b"PK\x03\x04", b"PK\x05\x06"]))
-def test_random_bytes_are_refused(tmp_path_factory: pytest.TempPathFactory, content: bytes, start: bytes) -> None:
-    path = tmp_path_factory.getbasetemp() / "random.model"
-    path.write_bytes(start + content)
-    refused(path)
 
 
 # Writes one model after another, of 100 kB, whose arrays all hold the number of the model.
