@@ -69,8 +69,8 @@ def test_C_is_chosen_as_by_cross_validation(folder: Path, capsys: Capture) -> No
 
 
 def test_options_reach_the_estimator(folder: Path) -> None:
-    run(f"fit {SVM} train.svm -o m.rw --loss auc --C 5 --tol 0.02 --method quicksort --threads 2")
-    expected = {"loss": "auc", "C": 5.0, "tol": 0.02, "method": "quicksort", "n_threads": 2, "verbose": 0}
+    run(f"fit {SVM} train.svm -o m.rw --loss auc --C 5 --tol 0.02 --threads 2")
+    expected = {"loss": "auc", "C": 5.0, "tol": 0.02, "n_threads": 2, "verbose": 0}
     assert rw.load("m.rw").get_params().items() >= expected.items()
     run(f"fit {SVM} train.svm -o m.rw --loss ndcg@5 --cv 3 --jobs 2 --seed 3")
     expected = {"loss": "ndcg@5", "cv": 3, "n_jobs": 2, "random_state": 3}

@@ -52,7 +52,7 @@ def test_a_fit_to_three_samples_says_in_words_that_nothing_was_judged(
     assert np.isfinite(np.loadtxt("scores.txt")).all()
 
 
-OF_RANK_SVM = ["--loss ndcg", "--C 1", "--scoring ap", "--method yue", "--tol 0.1", "--standardize", "--threads 2"]
+OF_RANK_SVM = ["--loss ndcg", "--C 1", "--scoring ap", "--tol 0.1", "--standardize", "--threads 2"]
 FIT, SVM = "fit train.svm -o m.rw", "fit train.svm -o m.rw --model rank-svm"
 REFUSALS = {
     "fit no.svm -o m.rw": "no.svm: no such file",

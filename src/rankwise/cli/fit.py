@@ -29,7 +29,7 @@ from rankwise.metrics import as_loss, as_metric
 RANKER, RANK_SVM = "linear-ranker", "rank-svm"
 FOLDS = 5
 # Options that only RankSVM has, and those that say how its C is chosen.
-_OF_RANK_SVM = ("loss", "C", "scoring", "standardize", "method", "tol", "threads")
+_OF_RANK_SVM = ("loss", "C", "scoring", "standardize", "tol", "threads")
 _CHOOSING = ("cv", "scoring", "jobs")
 # Of two samples, every candidate separates one from the other, and nothing can judge it.
 _LEAST = 3
@@ -177,7 +177,7 @@ def _estimator(given: argparse.Namespace, samples: Samples) -> Any:
                 f"{samples.source} has no queries, but map is the mean of AP over queries; use --metric ap"
             )
         return LinearRanker("ap" if given.metric is None else given.metric, **folds)
-    how: dict[str, Any] = {"method": given.method, "tol": given.tol, "n_threads": given.threads}
+    how: dict[str, Any] = {"tol": given.tol, "n_threads": given.threads}
     if given.C is not None:
         return RankSVM(given.loss, given.C, verbose=verbose, **how)
     return RankSVMCV(given.loss, scoring=given.scoring, **folds, **how)

@@ -10,7 +10,6 @@ from typing import Any
 
 from rankwise.cli.output import is_standard
 from rankwise.io.quoting import shown as quoted
-from rankwise.kernels.contract import METHODS
 from rankwise.metrics import as_loss
 
 _LARGEST_SEED = 2**32 - 1
@@ -68,8 +67,6 @@ def add_loss(group: Any) -> None:
 
 def add_solver(group: Any, *, threads: str) -> None:
     """How a model is trained. threads: what they are used for."""
-    method = "algorithm that finds the most violating ranking, which each step of training corrects"
-    option(group, "--method", method, "auto", choices=METHODS)
     tol = "stop when the objective is within this fraction of the minimum (relative duality gap)"
     option(group, "--tol", tol, 1e-3, type=positive)
     option(group, "--threads", f"threads for {threads}; -1 uses all processors", 1, whole=(1, None, True))
