@@ -63,7 +63,7 @@ REFUSALS = {
     f"{FIT} --tol 0": "'0' is not a positive number",
     f"{FIT} --cv 1": "'1' is not a whole number of at least 2",
     f"{FIT} --jobs 0": "or -1 for all processors",
-    f"{FIT} --seed 9999999999": "is above",
+    f"{FIT} --seed 9999999999": "is not a whole number from 0 to 4294967295",
     f"{FIT} --relevant-from inf": "'inf' is not a finite number",
     f"{FIT} --loss {LONG}": "argument --loss: unknown loss '9999",
     f"{FIT} {LONG}": "unrecognized arguments: 9999",

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from rankwise import NDCG
 from rankwise.cli.inputs import Samples, Stored, add_data, open_model, read, scores_of, shown
 from rankwise.cli.output import Voice, check_files, is_standard, write_document
-from rankwise.cli.parsing import add_json, add_model, add_parser, file_name, number, option, positive, real
+from rankwise.cli.parsing import add_json, add_model, add_parser, file_name, option, positive, real
 from rankwise.io import write_bytes
 from rankwise.metrics import Metric, as_metric, bootstrap_interval, per_query
 
@@ -51,7 +51,7 @@ def add_command(commands: Any) -> None:
     grade = "largest possible grade, for err (default: the largest in the data)"
     option(parser, "--max-grade", grade, type=positive, metavar="GRADE")
     option(parser, "--empty", "what to do with a query for which a metric is not defined", "skip", choices=[*_EMPTY])
-    option(parser, "--level", "confidence level of the intervals", 0.95, type=_level)
+    option(parser, "--level", "confidence level of the intervals, between 0 and 1", 0.95, type=_level)
     option(parser, "--resamples", "number of bootstrap samples; 0 computes no intervals", 1000, whole=(0,))
     option(parser, "--seed", "random seed of the bootstrap", 0, whole=(0,))
     plot = "draw precision against recall, and the convergence of a RankSVM, to a PNG or SVG file"
@@ -61,7 +61,6 @@ def add_command(commands: Any) -> None:
 
 
 def _level(text: str) -> float:
-    number(text)  # which has an error of its own
     return real(text, lambda value: 0.0 < value < 1.0, "is not between 0 and 1; use for example 0.95")
 
 

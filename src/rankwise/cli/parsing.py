@@ -124,17 +124,16 @@ def _loss(text: str) -> str:
 
 def whole(least: int, most: int | None = None, or_all: bool = False) -> Callable[[str], int]:
     """A parser, for argparse, of whole numbers in a range; if or_all, −1 stands for all processors."""
+    bounds = f"of at least {least}" if most is None else f"from {least} to {most}"
+    every = ", or -1 for all processors" if or_all else ""
 
     def parse(text: str) -> int:
         try:
             value = int(text)
         except ValueError:
             value = least - 1
-        if most is not None and value > most:
-            raise argparse.ArgumentTypeError(f"{quoted(text)} is above {most}")
-        if value >= least or (or_all and value == -1):
-            return value
-        every = ", or -1 for all processors" if or_all else ""
-        raise argparse.ArgumentTypeError(f"{quoted(text)} is not a whole number of at least {least}{every}")
+        if (value < least or (most is not None and value > most)) and not (or_all and value == -1):
+            raise argparse.ArgumentTypeError(f"{quoted(text)} is not a whole number {bounds}{every}")
+        return value
 
     return parse
