@@ -42,9 +42,7 @@ def add_command(commands: Any) -> None:
     long = "Measure how well a model ranks samples, with confidence intervals."
     short = "measure how well a model ranks samples"
     parser = add_parser(commands, "evaluate", run, short=short, long=long, epilog=_EPILOG)
-    add_model(parser)
-    data = "file of samples with labels, or '-' for standard input"
-    parser.add_argument("data", type=file_name, metavar="DATA", help=data)
+    add_model(parser, "file of samples with labels")
     metrics = f"metrics to compute, by the names of rankwise fit --metric (default: {' '.join(SHOWN)})"
     parser.add_argument("--metrics", nargs="+", default=SHOWN, metavar="METRIC", help=metrics)
     option(parser, "--gain", "gain of a grade in ndcg: 2^grade - 1 or the grade", "exp2", choices=["exp2", "linear"])

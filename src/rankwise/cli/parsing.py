@@ -53,9 +53,10 @@ def add_output(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def add_model(parser: argparse.ArgumentParser) -> None:
-    """The model to read."""
+def add_model(parser: argparse.ArgumentParser, data: str) -> None:
+    """The model and the data to read. data: what they are."""
     parser.add_argument("model", type=file_name, metavar="MODEL.rw", help="model written by rankwise fit")
+    parser.add_argument("data", type=file_name, metavar="DATA", help=f"{data}, or '-' for standard input")
 
 
 def add_loss(group: Any) -> None:

@@ -32,9 +32,7 @@ def add_command(commands: Any) -> None:
     long = "Compute the score of each sample with a model, and write one per line."
     short = "compute the scores of samples with a model"
     parser = add_parser(commands, "predict", run, short=short, long=long, epilog=_EPILOG)
-    add_model(parser)
-    data = "file of samples, or '-' for standard input; only SVMlight files need labels"
-    parser.add_argument("data", type=file_name, metavar="DATA", help=data)
+    add_model(parser, "file of samples, which need labels only in SVMlight text")
     output = "file to write to (default: '-', standard output)"
     parser.add_argument("-o", "--output", type=file_name, metavar="FILE", help=output)
     which = parser.add_mutually_exclusive_group()

@@ -34,8 +34,6 @@ def read(source: Source, wanted: Wanted) -> Dataset:
         if not lines.current:  # the error is not about a line
             raise
         raise ValueError(f"{source.name}, line {lines.number}: {lines.fault() or message_of(error)}") from None
-    if not lines.rows:
-        raise ValueError(f"{source.name} holds no samples; give at least one")
     if (row := first_true(~np.isfinite(y))) is not None:
         raise ValueError(f"{_line_of(source, row)}: the label is {y[row]}; give every sample a finite one")
     if (k := first_true(~np.isfinite(X.data))) is not None:
@@ -83,6 +81,7 @@ class _Lines:
                     raise ValueError("a line that cannot be read")  # `fault` says why
                 yield line
                 self.current = b""
+        check_size(self._source.name, self.rows, 1)
 
     def fault(self) -> str:
         """Return what is wrong with the present line, by its first part that is wrong."""
