@@ -113,7 +113,7 @@ REFUSALS = {
     "evaluate model.rw test.csv --metrics map --no-qid": "map is the mean of AP over queries; use ap instead",
     "evaluate model.rw test.csv --empty drop": "invalid choice: 'drop'",
     "evaluate model.rw test.csv --metrics err@0": "the cut-off of 'err@0' must be a whole number",
-    "evaluate model.rw test.csv --metrics err --max-grade 1": "a label is 2, above --max-grade 1",
+    "evaluate model.rw test.csv --metrics err --max-grade 1": "is 2, above max_grade=1; pass the largest",
     "fit train.csv -o ": "argument -o/--output: the name is empty; give that of a file or folder",
     "predict model.rw ": "argument DATA: the name is empty",
     "evaluate model.rw test.csv --plot ": "argument --plot: the name is empty",

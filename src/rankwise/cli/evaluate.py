@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankwise import NDCG
-from rankwise.cli.inputs import Samples, Stored, add_data, open_model, read, scores_of, shown
+from rankwise.cli.inputs import Samples, Stored, add_data, open_model, read, scores_of
 from rankwise.cli.output import Voice, check_files, is_standard, write_document
 from rankwise.cli.parsing import add_json, add_model, add_parser, file_name, option, positive, real
 from rankwise.io import write_bytes
@@ -18,8 +18,6 @@ from rankwise.metrics import Metric, as_metric, bootstrap_interval, per_query
 
 # What is shown by default: names of `rankwise.metrics.METRICS`.
 SHOWN = ["ap", "ndcg", "ndcg@10", "mrr", "auc", "precision@10"]
-# Beyond this, 2^grade is no float64.
-_LARGEST_GRADE = 1023.0
 _EMPTY = {"skip": "are skipped", "zero": "count as 0", "one": "count as 1", "error": "are an error"}
 _EPILOG = """\
 values:
@@ -75,8 +73,10 @@ def run(arguments: argparse.Namespace) -> int:
     relevant_from = stored.relevant_from if arguments.relevant_from is None else arguments.relevant_from
     both = plot is not None or not all(metric.graded for metric in metrics.values())
     samples = Samples(read(arguments, stored), relevant_from, both=both)
-    _check(metrics, samples, arguments)
+    if samples.data.qid is None and "map" in metrics:
+        raise ValueError(f"{samples.source} has no queries, but map is the mean of AP over queries; use ap instead")
     scores = scores_of(stored, samples.data.X)
+    rows = [_judged(name, metric, scores, samples, arguments) for name, metric in metrics.items()]
 
     voice, without, several = Voice(aside=is_standard(arguments.json)), samples.without_relevant, samples.n_queries > 1
     over = "queries" if several else "samples"
@@ -85,14 +85,11 @@ def run(arguments: argparse.Namespace) -> int:
         voice.say(f"queries for which a metric is not defined {_EMPTY[arguments.empty]}")
     interval = f"   {100 * arguments.level:g}% interval over {over}" if arguments.resamples else ""
     voice.say(f"{'':<14}{'value':>8}{interval}")
-    rows = []
-    for name, metric in metrics.items():
-        row = _judged(name, metric, scores, samples, arguments)
-        rows.append(row)
+    for row in rows:
         value = f"{row['value']:8.4f}" if math.isfinite(row["value"]) else f"{'-':>8}"
         interval = f"   {row['low']:.4f} to {row['high']:.4f}" if math.isfinite(row["low"]) else ""
         count = f"   {row['queries']:,} of {samples.n_queries:,} queries" if several else ""
-        voice.say(f"{name:<14}{value}{interval}{count}")
+        voice.say(f"{row['name']:<14}{value}{interval}{count}")
     if plot is not None:
         _draw(plot, stored, scores, samples)
         voice.say(f"figure: {plot}{' (precision and recall over all queries together)' if several else ''}")
@@ -121,37 +118,16 @@ def metrics_of(arguments: argparse.Namespace) -> dict[str, Metric]:
     return found
 
 
-def _check(metrics: dict[str, Metric], samples: Samples, arguments: argparse.Namespace) -> None:
-    """Refuse samples that do not suit the metrics."""
-    source, largest, max_grade = samples.source, float(samples.grades.max()), arguments.max_grade
-    if samples.data.qid is None and "map" in metrics:
-        raise ValueError(f"{source} has no queries, but map is the mean of AP over queries; use ap instead")
-    if largest > _LARGEST_GRADE and any(metric.graded and metric.gain == "exp2" for metric in metrics.values()):
-        raise ValueError(
-            f"{source}: a label is {shown(largest)}, so the gain in ndcg, 2^label - 1, is too large for a float64; use "
-            "--gain linear"
-        )
-    if max_grade is not None and largest > max_grade:
-        raise ValueError(
-            f"{source}: a label is {shown(largest)}, above --max-grade {shown(max_grade)}; raise --max-grade"
-        )
-    if arguments.empty == "error":  # said before anything else; it does not depend on scores
-        for metric in metrics.values():
-            truth = metric.truth(samples.relevant, samples.grades)
-            per_query(metric, np.zeros(samples.n), truth, samples.qid, empty="error")
-
-
 def _judged(
     name: str, metric: Metric, scores: NDArray[np.float64], samples: Samples, arguments: argparse.Namespace
 ) -> dict[str, Any]:
     """A metric's value, the interval around it, and how many queries it could judge, as plain data."""
     truth, qid, empty = metric.truth(samples.relevant, samples.grades), samples.qid, arguments.empty
-    low = high = math.nan
+    value, low, high = metric(scores, truth, qid=qid, empty=empty), math.nan, math.nan
     if arguments.resamples:
         how = {"level": arguments.level, "seed": arguments.seed, "n_resamples": arguments.resamples}
         low, high = bootstrap_interval(metric, scores, truth, qid, empty=empty, **how)
     judged = int(np.isfinite(per_query(metric, scores, truth, qid)[1]).sum())
-    value = metric(scores, truth, qid=qid, empty=empty)
     return {"name": name, "value": value, "low": low, "high": high, "queries": judged}
 
 
