@@ -31,8 +31,6 @@ FOLDS = 5
 # Options that only RankSVM has, and those that say how its C is chosen.
 _OF_RANK_SVM = ("loss", "C", "scoring", "standardize", "tol", "threads")
 _CHOOSING = ("cv", "scoring", "jobs")
-# Of two samples, every candidate separates one from the other, and nothing can judge it.
-_LEAST = 3
 _EPILOG = """\
 formats and labels:
   TRAIN can be SVMlight/LETOR text (label [qid:q] index:value …), CSV or TSV with a header, or Parquet. Text files may
@@ -170,8 +168,6 @@ def _estimator(given: argparse.Namespace, samples: Samples) -> Any:
     verbose = 0 if given.quiet else 1
     folds = {"cv": given.cv or FOLDS, "n_jobs": given.jobs, "random_state": given.seed, "verbose": verbose}
     if given.model == RANKER:
-        if samples.n < _LEAST:
-            raise ValueError(f"{samples.source}: {samples.n} samples are too few to learn from; add samples")
         if given.metric == "map" and samples.data.qid is None:
             raise ValueError(
                 f"{samples.source} has no queries, but map is the mean of AP over queries; use --metric ap"

@@ -90,7 +90,7 @@ def read_data(
         raise ValueError(f"unknown format={shown(format)}; use one of {', '.join(map(repr, FORMATS))}")
     source = open_source(path)
     found = format or _SUFFIXES.get(_suffix(path)) or _format_of(source)
-    if found == "svmlight" and wanted.names_columns:
+    if found == "svmlight" and not (label is None and query is None and not ignore):
         raise ValueError(
             f"{source.name}: label=, query= and ignore= name columns, but svmlight data have none; leave them out"
         )

@@ -84,11 +84,6 @@ class Wanted:
                 raise ValueError(f"n_features is {self.n_features}, but feature_names has {len(self.feature_names)}")
 
     @property
-    def names_columns(self) -> bool:
-        """Whether columns are asked for by name."""
-        return self.label is not None or self.query is not None or bool(self.ignore)
-
-    @property
     def width(self) -> int | None:
         """The required number of features, if it is known."""
         return self.n_features if self.feature_names is None else len(self.feature_names)
