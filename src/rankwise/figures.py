@@ -1,4 +1,4 @@
-"""Figures of rankers: precision and recall, convergence, and two rankers compared; the style of all figures."""
+"""Figures of rankers: precision and recall, and convergence; the style of all figures."""
 
 from __future__ import annotations
 
@@ -23,7 +23,6 @@ __all__ = [
     "as_svg",
     "curve_of",
     "draw",
-    "draw_differences",
     "finish",
 ]
 
@@ -35,11 +34,8 @@ INK = "#1b1c1d"
 COLOURS = ("#1a80c4", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#808080")
 Corner = Literal["best", "upper left", "upper right", "lower left", "lower right", "center right"]
 
-# Sizes in inches, of a panel and of the figure of two rankers.
-_PANEL, _WIDE = (5.0, 3.9), (7.5, 4.4)
+_PANEL = (5.0, 3.9)  # size in inches
 _LINES = ("-", "--", "-.", (0, (1, 1.2)))
-# Number of last characters of a ranker's name that are shown.
-_NAME = 26
 
 
 class Curve(NamedTuple):
@@ -106,67 +102,6 @@ def _draw_gaps(
     if tol is not None:
         axes.axhline(tol, color=INK, linewidth=0.9, linestyle=(0, (4, 3)), label=f"tol = {tol:g}")
     finish(axes, "Convergence", "iteration", "relative duality gap", "upper right")
-
-
-def draw_differences(
-    differences: ArrayLike,
-    interval: tuple[float, float] | None,
-    *,
-    metric: str,
-    names: tuple[str, str] = ("A", "B"),
-    level: float = 0.95,
-) -> Figure:
-    """Draw one bar per query, sorted: how much better (blue) or worse the second ranker is; the mean with its interval.
-
-    differences: (q,) values of the second ranker minus those of the first, at least one. interval: interval of their
-    mean at that level, if there is one.
-    """
-    from matplotlib.figure import Figure
-    from matplotlib.patches import Patch
-    from matplotlib.ticker import MaxNLocator, StrMethodFormatter
-
-    bars = np.sort(np.asarray(differences, np.float64))
-    first, second = (name if len(name) <= _NAME else f"…{name[1 - _NAME :]}" for name in names)
-    figure = Figure(figsize=_WIDE, layout="constrained")
-    axes = figure.subplots()
-    worse, better = int((bars < 0.0).sum()), int((bars > 0.0).sum())
-    # One outline a side, so that thousands of bars make a small file.
-    for colour, start, stop in ((COLOURS[1], 0, worse), (COLOURS[0], bars.size - better, bars.size)):
-        if start < stop:
-            edges = np.arange(start, stop + 1) + 0.5
-            axes.stairs(bars[start:stop], edges, fill=True, color=colour, linewidth=0.0)
-    axes.axhline(0.0, color=INK, linewidth=0.8)
-    between, drawn = "", np.array([bars[0], bars[-1], 0.0])
-    if interval is not None and np.isfinite(interval).all():
-        axes.axhspan(*interval, color="#808080", alpha=0.3, linewidth=0.0, zorder=0.5)
-        between = f" ({100 * level:g} %: {_signed(interval[0])} to {_signed(interval[1])})"
-        drawn = np.append(drawn, interval)
-    margin = max(0.06 * np.ptp(drawn), 0.005)
-    axes.set_ylim(drawn.min() - margin, drawn.max() + margin)
-    axes.set_xlim(0.5 - 0.01 * bars.size, bars.size + 0.5 + 0.01 * bars.size)
-    axes.xaxis.set_major_locator(MaxNLocator(integer=True, steps=[1, 2, 5, 10], min_n_ticks=1))
-    axes.xaxis.set_major_formatter(StrMethodFormatter("{x:,.0f}"))
-    mean = float(bars.mean())
-    handles = [
-        Patch(color=COLOURS[0], label=f"{second} better: {_queries(better)}"),
-        Patch(color=COLOURS[1], label=f"{first} better: {_queries(worse)}"),
-        axes.axhline(mean, color=INK, linewidth=1.4, linestyle=(0, (5, 3)), label=f"mean {_signed(mean)}{between}"),
-    ]
-    equal = bars.size - better - worse
-    among = f" ({equal:,} of them equal)" if equal else ""
-    finish(axes, f"{metric} by query", f"{_queries(bars.size)}{among}, sorted", f"difference of {metric}")
-    columns = 2 if len(first) + len(second) <= _NAME else 1
-    style: dict[str, Any] = {"frameon": False, "fontsize": SIZES["tick"], "labelcolor": INK, "handlelength": 1.8}
-    figure.legend(handles=handles, loc="outside lower left", ncols=columns, **style)
-    return figure
-
-
-def _queries(n: int) -> str:
-    return f"{n:,} quer{'y' if n == 1 else 'ies'}"
-
-
-def _signed(value: float) -> str:
-    return f"{value:+.4f}".replace("-", "−")
 
 
 def finish(axes: Axes, title: str, x: str, y: str, legend: Corner | None = None) -> None:

@@ -33,7 +33,6 @@ def samples(tmp_path_factory: pytest.TempPathFactory) -> Path:
         X, y, qid = draw(seed)
         write_data(root / f"{name}.svm", X, y, qid)
         write_data(root / f"{name}.csv", X, y, qid)
-        write_data(root / f"{name}.npz", X, y, qid)
         write_data(root / f"{name}.txt.gz", X, y, qid)
         write_data(root / f"{name}-flat.svm", X, y >= 1)
     return root

@@ -11,21 +11,19 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from commands import ATOL, PNG, RTOL, Capture, Samples, document, draw, refused, run, scores_of
+from commands import ATOL, PNG, RTOL, Capture, document, draw, refused, run, scores_of
 
 import rankwise as rw
 from rankwise.cli import evaluate
 from rankwise.cli.main import main
 from rankwise.io import read_data, write_data
-from rankwise.linear.cross_validation import split
-from rankwise.linear.labels import Labels
 from rankwise.metrics import bootstrap_interval
 
 SVM = "--model rank-svm --quiet"
 
 
 DOCUMENTS = {
-    "fit --model rank-svm train.svm -o m.rw --C 10": "model kind data loss C choice standardize solver objective dual "
+    "fit --model rank-svm train.svm -o m.rw --C 10": "model kind data loss C choice standardize objective dual "
     "gap tol converged iterations inference_calls seconds interrupted notes",
     "predict model.rw test.csv --rank": "model data scores ranks",
     "evaluate model.rw test.csv --resamples 20": "model data empty gain max_grade bootstrap metrics figure",
@@ -40,11 +38,6 @@ def test_documents_on_standard_output_are_alone_there(model: Path, line: str, ca
     assert set(found) == {"command", "rankwise", *DOCUMENTS[line].split()}
     assert (found["command"], found["rankwise"]) == (line.split()[0], rw.__version__)
     assert ("test.csv: 240 samples" in printed.err) == (found["command"] == "evaluate")
-
-
-def test_a_document_of_scores_may_be_beside_the_lines(model: Path, capsys: Capture) -> None:
-    found = document("predict model.rw test.csv")
-    assert found["scores"] == [float(line) for line in capsys.readouterr().out.splitlines()]
 
 
 # Metrics
@@ -78,13 +71,9 @@ def test_empty_queries_count_as_is_said(model: Path, capsys: Capture) -> None:
         found = document(f"{line} --empty {empty}")
         printed = capsys.readouterr().out
         assert f"12 queries (3 without relevant samples)\nqueries for which a metric is not defined {said}\n" in printed
-        assert "9 of 12 queries" in printed
-        assert "8 of 12 queries" in printed
-        assert "interval" not in printed
-        assert found["empty"] == empty
-        assert found["data"]["queries_without_positives"] == 3
-        assert [row["queries"] for row in found["metrics"]] == [9, 9, 8]
-        assert {row["low"] for row in found["metrics"]} == {None}
+        assert all(words in printed for words in ("9 of 12 queries", "8 of 12 queries"))
+        assert (found["empty"], found["data"]["queries_without_positives"]) == (empty, 3)
+        assert [(row["queries"], row["low"]) for row in found["metrics"]] == [(9, None), (9, None), (8, None)]
         values[empty] = np.array([row["value"] for row in found["metrics"]])
     judged = np.array([9, 9, 8])
     np.testing.assert_allclose(values["zero"], values["skip"] * judged / 12, RTOL)
@@ -114,69 +103,12 @@ def test_labels_are_grades_with_the_gain_that_is_asked_for(model: Path, capsys: 
     write_data("huge.csv", X, y * 1000.0, qid)
     linear = [value(name, "ndcg --gain linear") for name in ("huge.csv", "test.csv")]
     assert linear[0] == pytest.approx(linear[1], rel=RTOL)
-    said = "a label is 2000, so the gain in ndcg, 2^label - 1, is too large"
+    said = "2^2000, the gain of grade 2000, is beyond float64; pass gain='linear'"
     assert said in refused(capsys, "evaluate model.rw huge.csv --metrics ndcg")
     # Without a zero, there is one class, which metrics of grades can judge.
     write_data("high.csv", X, y + 1.0, qid)
     assert value("high.csv", "ndcg@5") == pytest.approx(rw.metrics.ndcg(scores, y + 1.0, k=5, qid=qid), rel=RTOL)
     assert "only one class" in refused(capsys, "evaluate model.rw high.csv --metrics ndcg@5 ap")
-
-
-NAMES = ["ap", "ndcg", "ndcg@3", "mrr", "mrr@2", "auc", "precision@4"]
-
-
-def tied(n_queries: int) -> Samples:
-    """Grades 0 to 3 of samples of six kinds, which a linear model can but score alike: ties everywhere, exactly."""
-    rng = np.random.default_rng(5)
-    n = 20 * n_queries if n_queries > 1 else 120
-    kind = rng.integers(6, size=n)
-    y = np.clip(np.round(0.6 * kind - 1.5 + rng.normal(size=n)), 0.0, 3.0)
-    qid = rng.permutation(np.repeat(np.arange(n_queries), n // n_queries))
-    y[qid == 1] = 0.0  # a query that no metric can judge
-    return np.eye(6)[kind], y, qid
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(("suffix", "n_queries", "relevant_from"), [("csv", 9, 1), ("svm", 9, 2), ("csv", 1, 2)])
-def test_fit_and_evaluate_mean_the_same_by_the_same_name(
-    folder: Path, suffix: str, n_queries: int, relevant_from: int
-) -> None:
-    X, y, qid = tied(n_queries)
-    given = None if n_queries == 1 else qid
-    write_data(f"all.{suffix}", X, y, given)
-    grades = np.where(y >= relevant_from, y, 0.0)
-    for i, fold in enumerate(split(Labels(y >= relevant_from, grades), given, 3, seed=4)):
-        for part, rows in (("train", fold.train), ("test", fold.test)):
-            write_data(f"{part}{i}.{suffix}", X[rows], y[rows], None if given is None else qid[rows])
-    common = f"{SVM} --relevant-from {relevant_from} --tol 1e-2"
-    models: dict[tuple[int, float], dict[str, float]] = {}
-    for name in NAMES:
-        choice = document(f"fit {common} all.{suffix} -o m.rw --cv 3 --seed 4 --scoring {name}")["choice"]
-        assert choice["metric"] == name
-        C = choice["C"][0]  # where a fold's path begins, as one fit does
-        for i in range(3):
-            if (i, C) not in models:
-                run(f"fit {common} train{i}.{suffix} -o {i}.rw --C {C}")
-                rows = document(f"evaluate {i}.rw test{i}.{suffix} --resamples 0 --metrics {' '.join(NAMES)}")
-                models[i, C] = {row["name"]: row["value"] for row in rows["metrics"]}
-            assert choice["scores"][0][i] == pytest.approx(models[i, C][name], rel=RTOL), (name, i)
-    assert len(models) == 3
-    data = read_data(f"test2.{suffix}")
-    scores = scores_of(Path("2.rw"), data.X)
-    assert np.unique(scores).size <= 6
-    for name, value in models[2, C].items():
-        worth = np.where(data.y >= relevant_from, data.y, 0.0)
-        truth = worth if name.startswith("ndcg") else worth > 0
-        assert value == pytest.approx(rw.metrics.as_metric(name)(scores, truth, qid=data.qid), rel=RTOL)
-
-
-def test_grades_count_for_ndcg_in_fit(folder: Path) -> None:
-    X, y, qid = tied(9)
-    scores = []
-    for grades in (y, np.minimum(y, 1.0)):
-        write_data("graded.csv", X, grades, qid)
-        scores.append(document(f"fit {SVM} graded.csv -o m.rw --cv 3 --scoring ndcg@3")["choice"]["scores"])
-    assert scores[0] != scores[1]
 
 
 @pytest.mark.parametrize("suffix", ["png", "svg"])

@@ -15,9 +15,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 import rankwise as rw
-from rankwise.cli import fit
 from rankwise.io import read_data, read_model, write_data
-from rankwise.linear.solvers import SOLVERS
 
 SVM = "--model rank-svm --quiet"
 
@@ -25,7 +23,7 @@ SVM = "--model rank-svm --quiet"
 # Round trips
 
 
-@pytest.mark.parametrize("name", ["svm", "csv", "npz", "txt.gz"])
+@pytest.mark.parametrize("name", ["svm", "csv", "txt.gz"])
 def test_scores_are_those_of_the_python_interface(folder: Path, name: str) -> None:
     run(f"fit {SVM} train.{name} -o m.rw --C 10 --loss ndcg")
     X, y, qid = draw(1)
@@ -71,16 +69,12 @@ def test_C_is_chosen_as_by_cross_validation(folder: Path, capsys: Capture) -> No
 
 
 def test_options_reach_the_estimator(folder: Path) -> None:
-    run(
-        f"fit {SVM} train.svm -o m.rw --loss auc --C 5 --solver frank-wolfe --tol 0.02 --method quicksort --max-iter "
-        "400 --threads 2 --seed 3"
-    )
-    expected = {"loss": "auc", "C": 5.0, "solver": "frank-wolfe", "tol": 0.02, "method": "quicksort"}
-    expected |= {"max_iter": 400, "n_threads": 2, "random_state": 3, "verbose": 0}
+    run(f"fit {SVM} train.svm -o m.rw --loss auc --C 5 --tol 0.02 --threads 2")
+    expected = {"loss": "auc", "C": 5.0, "tol": 0.02, "n_threads": 2, "verbose": 0}
     assert rw.load("m.rw").get_params().items() >= expected.items()
-    run(f"fit {SVM} train.svm -o m.rw --loss ndcg@5 --cv 3 --jobs 2")
-    assert rw.load("m.rw").get_params().items() >= {"loss": "ndcg@5", "cv": 3, "n_jobs": 2}.items()
-    assert set(fit.SOLVERS) == {"auto", *SOLVERS}
+    run(f"fit {SVM} train.svm -o m.rw --loss ndcg@5 --cv 3 --jobs 2 --seed 3")
+    expected = {"loss": "ndcg@5", "cv": 3, "n_jobs": 2, "random_state": 3}
+    assert rw.load("m.rw").get_params().items() >= expected.items()
 
 
 def test_queries_are_left_aside_if_asked(folder: Path) -> None:
@@ -93,20 +87,11 @@ def test_queries_are_left_aside_if_asked(folder: Path) -> None:
     assert sorted(map(int, Path("ranks.txt").read_text().split())) == list(range(1, 241))
 
 
-@pytest.mark.parametrize("labels", [(-1.0, 1.0), (0.0, 1.0), (3.0, 7.0), (0.25, 0.75)])
-def test_two_labels_are_the_classes_if_they_are_whole(folder: Path, labels: tuple[float, float]) -> None:
-    X, y, _ = draw(1)
-    write_data("two.svm", X, np.where(y >= 1, labels[1], labels[0]))
-    run(f"fit {SVM} two.svm -o m.rw --C 10 --relevant-from {labels[1]}")
-    expected = [0, 1] if labels[0] == 0.25 else [int(label) for label in labels]
-    assert rw.load("m.rw").classes_.tolist() == expected
-
-
 def test_relevance_begins_where_it_is_told(folder: Path) -> None:
     run(f"fit {SVM} train.svm -o m.rw --C 10 --relevant-from 2")
     X, y, qid = draw(1)
     np.testing.assert_allclose(rw.load("m.rw").coef_, rw.RankSVM("ap", 10.0).fit(X, y >= 2, qid).coef_, RTOL, ATOL)
-    test = document("evaluate m.rw test.svm --resamples 0")["data"]
+    test = document("evaluate m.rw test.svm --metrics ap --resamples 0")["data"]
     assert (test["relevant_from"], test["positives"]) == (2.0, int((draw(2)[1] >= 2).sum()))
 
 
@@ -177,7 +162,7 @@ def test_the_summary_tells_what_was_learnt(folder: Path, capsys: Capture) -> Non
 def test_quiet_is_quiet_but_for_notes(folder: Path, capsys: Capture) -> None:
     run(f"fit {SVM} train.svm -o m.rw --C 10")
     assert capsys.readouterr() == ("", "")
-    found = document(f"fit {SVM} train.svm -o m.rw --C 1000 --max-iter 2")
+    found = document(f"fit {SVM} train.svm -o m.rw --C 1e20")
     (line,) = capsys.readouterr().err.splitlines()
     assert line.startswith("rankwise: RankSVM stopped at a relative duality gap of")
     assert not found["converged"]

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
-from commands import ATOL, PNG, RTOL, Capture, Samples, draw, run, scores_of
+from commands import ATOL, RTOL, Capture, Samples, draw, run
 
 import rankwise as rw
 from rankwise.io import read_model, write_data
@@ -26,7 +26,7 @@ def small(seed: int) -> Samples:
     return draw(seed, n=N, d=3, n_queries=4)
 
 
-def document(name: str) -> dict[str, Any]:
+def written(name: str) -> dict[str, Any]:
     found: dict[str, Any] = json.loads(Path(name).read_text())
     return found
 
@@ -42,17 +42,15 @@ class Fit(NamedTuple):
 
 @pytest.fixture(scope="module")
 def fit(tmp_path_factory: pytest.TempPathFactory) -> Fit:
-    """As `folder`, of fewer samples, and fitted."""
+    """Files of few samples, and a model."""
     folder, out, err = tmp_path_factory.mktemp("fit"), io.StringIO(), io.StringIO()
-    with pytest.MonkeyPatch.context() as patch:
+    for name, seed in (("train", 1), ("test", 2)):
+        X, y, qid = small(seed)
+        write_data(folder / f"{name}.csv", X, y, qid)
+        write_data(folder / f"{name}-flat.csv", X, y >= 1)
+    with pytest.MonkeyPatch.context() as patch, contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
         patch.chdir(folder)
-        for name, seed in (("train", 1), ("test", 2)):
-            X, y, qid = small(seed)
-            write_data(f"{name}.csv", X, y, qid)
-            write_data(f"{name}.svm", X, y, qid)
-            write_data(f"{name}-flat.csv", X, y >= 1)
-        with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
-            run("fit train.csv -o m.rw --cv 2 --json f.json")
+        run("fit train.csv -o m.rw --cv 2 --json f.json")
     X, y, qid = small(1)
     return Fit(folder, out.getvalue(), err.getvalue(), rw.LinearRanker("ap", cv=2).fit(X, y >= 1, qid))
 
@@ -65,24 +63,21 @@ def files(fit: Fit, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-@pytest.mark.parametrize("suffix", ["csv", "svm"])
-def test_scores_are_those_of_the_python_interface(files: Path, fit: Fit, suffix: str) -> None:
-    if suffix == "svm":
-        run(f"fit train.svm -o m.rw --model linear-ranker --metric ap {FAST}")  # the defaults, by name
+def test_scores_are_those_of_the_python_interface(files: Path, fit: Fit) -> None:
     test, _, test_qid = small(2)
     expected = fit.expected
-    run(f"predict m.rw test.{suffix} -o scores.txt")
+    run("predict m.rw test.csv -o scores.txt")
     np.testing.assert_allclose(np.loadtxt("scores.txt"), expected.decision_function(test), RTOL, ATOL)
-    run(f"predict m.rw test.{suffix} -o ranks.txt --rank")
+    run("predict m.rw test.csv -o ranks.txt --rank")
     assert Path("ranks.txt").read_text().split() == [str(k) for k in expected.rank(test, test_qid)]
-    run(f"predict m.rw test.{suffix} -o labels.txt --labels")
+    run("predict m.rw test.csv -o labels.txt --labels")
     assert Path("labels.txt").read_text().split() == [str(int(k)) for k in expected.predict(test)]
 
 
 def test_options_reach_the_estimator(files: Path) -> None:
-    run("fit train.csv -o m.rw --metric mrr --cv 3 --jobs 2 --seed 7 --quiet")
-    expected = {"metric": "mrr", "surrogate": None, "cv": 3, "n_jobs": 2, "random_state": 7, "verbose": 0}
-    assert rw.load("m.rw").get_params() == expected
+    run("fit train.csv -o m.rw --model linear-ranker --metric mrr --cv 3 --jobs 2 --seed 7 --quiet")
+    expected = {"metric": "mrr", "cv": 3, "n_jobs": 2, "random_state": 7, "verbose": 0}
+    assert rw.load("m.rw").get_params().items() >= expected.items()
 
 
 def test_map_is_ap_of_data_with_queries(files: Path) -> None:
@@ -92,17 +87,13 @@ def test_map_is_ap_of_data_with_queries(files: Path) -> None:
     assert (rw.load("flat.rw").coef_ != rw.load("m.rw").coef_).all()
 
 
-@pytest.mark.slow
 def test_grades_count_for_ndcg_and_not_for_other_metrics(files: Path, fit: Fit) -> None:
     X, y, qid = small(1)
     run(f"fit train.csv -o m.rw --metric ndcg@5 --json graded.json {FAST}")
     graded = rw.LinearRanker("ndcg@5", cv=2).fit(X, y, qid)
     for name, expected in (("graded.json", graded), ("f.json", fit.expected)):
-        scores = [row["score"] for row in document(name)["candidates"]]
+        scores = [row["score"] for row in written(name)["candidates"]]
         np.testing.assert_allclose(scores, expected.report_.scores, RTOL)
-    write_data("flat.csv", X, np.minimum(y, 1.0), qid)
-    run(f"fit flat.csv -o m.rw --metric ndcg@5 --json binary.json {FAST}")
-    assert document("binary.json")["best_score"] != document("graded.json")["best_score"]
 
 
 def test_relevance_names_and_classes_are_kept(files: Path) -> None:
@@ -112,16 +103,22 @@ def test_relevance_names_and_classes_are_kept(files: Path) -> None:
     np.testing.assert_allclose(stored.coef_, rw.LinearRanker(cv=2).fit(X, y >= 2, qid).coef_, RTOL, ATOL)
     assert stored.feature_names_in_.tolist() == ["f1", "f2", "f3"]
     assert (note["relevant_from"], note["standardized"], note["interrupted"]) == (2.0, False, False)
-    write_data("signs.csv", X, np.where(y >= 1, 1.0, -1.0))
-    run(f"fit signs.csv -o signs.rw {FAST}")
-    assert rw.load("signs.rw").classes_.tolist() == [-1, 1]
+
+
+@pytest.mark.parametrize("labels", [(-1.0, 1.0), (3.0, 7.0), (0.25, 0.75)])
+def test_two_labels_are_the_classes_if_they_are_whole(files: Path, labels: tuple[float, float]) -> None:
+    X, y, _ = small(1)
+    write_data("two.svm", X, np.where(y >= 1, labels[1], labels[0]))
+    run(f"fit two.svm -o m.rw --model rank-svm --C 10 --quiet --relevant-from {labels[1]}")
+    expected = [0, 1] if labels[0] == 0.25 else [int(label) for label in labels]
+    assert rw.load("m.rw").classes_.tolist() == expected
 
 
 def test_one_relevant_sample_is_enough(files: Path, capsys: Capture) -> None:
     write_data("one.csv", small(1)[0], np.arange(N) == 7)
     run("fit one.csv -o m.rw --json f.json")
     assert "metric ap, not scored: too few samples for cross-validation" in capsys.readouterr().out
-    found = document("f.json")
+    found = written("f.json")
     assert found["best_score"] is None
     assert found["notes"][0].startswith("one.csv: too few samples for cross-validation")
     run("predict m.rw one.csv -o scores.txt")
@@ -137,7 +134,7 @@ def test_the_summary_shows_what_was_tried(files: Path, fit: Fit, capsys: Capture
     assert lines[-2].endswith("s of it for cross-validation")
     assert lines[-1] == "model: m.rw"
     assert "LinearRanker: " in fit.err
-    found = document("f.json")
+    found = written("f.json")
     keys = "command rankwise model kind data metric candidates best_score seconds interrupted notes"
     assert set(found) == set(keys.split())
     assert (found["kind"], found["metric"], found["interrupted"]) == ("linear-ranker", "ap", False)
@@ -146,20 +143,6 @@ def test_the_summary_shows_what_was_tried(files: Path, fit: Fit, capsys: Capture
     assert found["best_score"] == stored.best_score_
     run(f"fit train-flat.csv -o m.rw {FAST}")
     assert capsys.readouterr() == ("", "")
-    run("fit train-flat.csv -o m.rw --cv 2 --json -")
-    printed = capsys.readouterr()
-    assert json.loads(printed.out)["command"] == "fit"
-    assert "metric ap, scores by" in printed.err
-
-
-def test_it_is_evaluated_and_drawn(files: Path) -> None:
-    pytest.importorskip("matplotlib")
-    run("evaluate m.rw test.csv --metrics ap --resamples 0 --plot pr.png --json e.json")
-    X, y, qid = small(2)
-    (row,) = document("e.json")["metrics"]
-    expected = rw.metrics.average_precision(scores_of(Path("m.rw"), X), y >= 1, qid=qid)
-    assert row["value"] == pytest.approx(expected, rel=RTOL)
-    assert Path("pr.png").read_bytes().startswith(PNG)
 
 
 # Interrupts
@@ -186,7 +169,7 @@ def test_an_interrupt_of_the_search_leaves_a_model_if_anything_was_learnt(
         assert not Path("m.rw").exists()
         return
     assert said == "rankwise: interrupted: m.rw contains the best model so far\n"
-    assert document("f.json")["interrupted"] is True
+    assert written("f.json")["interrupted"] is True
     assert read_model("m.rw").header["note"]["interrupted"] is True
     assert (rw.load("m.rw").report_.folds.size > 0) == (k > 1)
     run("predict m.rw test-flat.csv -o scores.txt")

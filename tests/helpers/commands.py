@@ -62,14 +62,6 @@ def scores_of(model: Path, X: Any) -> NDArray[np.float64]:
     return np.asarray(X @ stored.coef_[0] + stored.intercept_[0])
 
 
-def misused(capsys: Capture, *arguments: Any) -> str:
-    """The one line that argparse ends a command with."""
-    with pytest.raises(SystemExit) as stopped:
-        main([str(argument) for argument in arguments])
-    assert stopped.value.code == 2
-    return one_line(capsys.readouterr().err)
-
-
 def one_line(said: str) -> str:
     """What was said, and that it was a line."""
     (line,) = said.strip().splitlines()

@@ -28,17 +28,13 @@ from rankwise.metrics import as_loss, as_metric
 
 RANKER, RANK_SVM = "linear-ranker", "rank-svm"
 FOLDS = 5
-SOLVERS = ["auto", "cutting-plane", "frank-wolfe", "subgradient"]
 # Options that only RankSVM has, and those that say how its C is chosen.
-_OF_RANK_SVM = ("loss", "C", "scoring", "standardize", "solver", "method", "tol", "max_iter", "threads")
+_OF_RANK_SVM = ("loss", "C", "scoring", "standardize", "tol", "threads")
 _CHOOSING = ("cv", "scoring", "jobs")
-_NOT_GIVEN = object()
-# Of two samples, every candidate separates one from the other, and nothing can judge it.
-_LEAST = 3
 _EPILOG = """\
 formats and labels:
-  TRAIN can be SVMlight/LETOR text (label [qid:q] index:value …), CSV or TSV with a header, NPZ (arrays X, y, qid) or
-  Parquet. Text files may be gzipped. '-' reads standard input.
+  TRAIN can be SVMlight/LETOR text (label [qid:q] index:value …), CSV or TSV with a header, or Parquet. Text files may
+  be gzipped. '-' reads standard input.
   A sample is relevant (positive) if its label is at least --relevant-from. The default, 1, suits labels 0/1, labels
   -1/1 and grades. If there are more than two different labels, they are grades: ndcg and err use them, in training
   and in evaluation, and labels that are not relevant count as grade 0.
@@ -64,17 +60,11 @@ examples:
 
 def add_command(commands: Any) -> None:
     """The command's arguments."""
-    parser = add_parser(
-        commands,
-        "fit",
-        run,
-        short="train a linear model for a ranking metric",
-        long="Train a linear model that ranks samples well by a ranking metric, and write it to a file.",
-        epilog=_EPILOG,
-    )
-    parser.add_argument(
-        "data", type=file_name, metavar="TRAIN", help="file of samples with labels, or '-' for standard input"
-    )
+    long = "Train a linear model that ranks samples well by a ranking metric, and write it to a file."
+    short = "train a linear model for a ranking metric"
+    parser = add_parser(commands, "fit", run, short=short, long=long, epilog=_EPILOG)
+    data = "file of samples with labels, or '-' for standard input"
+    parser.add_argument("data", type=file_name, metavar="TRAIN", help=data)
     add_output(parser)
     model = parser.add_argument_group("model")
     option(model, "--model", "kind of model, see below", RANKER, choices=[RANKER, RANK_SVM])
@@ -87,17 +77,7 @@ def add_command(commands: Any) -> None:
     option(model, "--cv", folds, whole=(2,))
     jobs = "number of fits to run in parallel; -1 uses all processors (default: 1)"
     option(model, "--jobs", jobs, whole=(1, None, True))
-    add_seed(model, "the split into folds and for frank-wolfe")
-    _add_rank_svm(parser)
-    add_data(parser, relevant_from="1")
-    report = parser.add_argument_group("report")
-    add_json(report, "the summary")
-    add_quiet(report)
-    defaults = {name: parser.get_default(name) for name in _OF_RANK_SVM}
-    parser.set_defaults(of_rank_svm=defaults, **dict.fromkeys(_OF_RANK_SVM, _NOT_GIVEN))
-
-
-def _add_rank_svm(parser: argparse.ArgumentParser) -> None:
+    add_seed(model, "the split into folds")
     group = parser.add_argument_group(f"options of --model {RANK_SVM}")
     add_loss(group)
     scoring = "with --C auto: metric that chooses C by cross-validation (default: the metric of the loss)"
@@ -107,14 +87,17 @@ def _add_rank_svm(parser: argparse.ArgumentParser) -> None:
         "takes the features as they are in the file"
     )
     group.add_argument("--standardize", action="store_true", help=standardize)
-    option(group, "--solver", "optimiser; auto uses cutting planes", "auto", choices=SOLVERS)
     add_solver(group, threads="the search for most violating rankings")
-    option(group, "--max-iter", "largest number of iterations", 10_000, whole=(1,))
+    add_data(parser, relevant_from="1")
+    report = parser.add_argument_group("report")
+    add_json(report, "the summary")
+    add_quiet(report)
+    parser.set_defaults(of_rank_svm={name: parser.get_default(name) for name in _OF_RANK_SVM})
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Read the data, train, write the model and print a summary; 130 if interrupted."""
-    kind = _kind(arguments)
+    _check(arguments)
     voice = Voice(quiet=arguments.quiet, aside=is_standard(arguments.json))
     relevant_from = 1.0 if arguments.relevant_from is None else arguments.relevant_from
     samples = Samples(read(arguments), relevant_from)
@@ -122,16 +105,15 @@ def run(arguments: argparse.Namespace) -> int:
         raise ValueError(
             f"{samples.source}: no query has both relevant and other samples, so none can be ranked; try --no-qid"
         )
-    kind.check(samples)
+    model, is_ranker = _estimator(arguments, samples), arguments.model == RANKER
     aside = f" ({samples.one_class:,} left out: only one class)" if samples.one_class else ""
     voice.say(samples.line(f" with {counted(samples.n_features, 'feature')}", aside))
-    model = kind.estimator(voice)
     X, scaling = _standardized(samples) if arguments.standardize else (samples.data.X, None)
     interrupted = _fit(model, X, samples, voice)
     if interrupted and not hasattr(model, "timing_"):  # what a fit sets last
         voice.note(f"interrupted before anything was learnt; {arguments.output} was not written")
         return INTERRUPTED
-    if isinstance(kind, Ranker) and not interrupted and not math.isfinite(model.best_score_):
+    if is_ranker and not interrupted and not math.isfinite(model.best_score_):
         voice.note(
             f"{samples.source}: too few samples for cross-validation, so it is not known how well the model ranks; add "
             "samples, or measure the model on others with rankwise evaluate"
@@ -143,14 +125,15 @@ def run(arguments: argparse.Namespace) -> int:
     note = {"source": samples.source, "first_index": samples.data.first_index, "relevant_from": relevant_from}
     model.save(arguments.output, {**note, "standardized": arguments.standardize, "interrupted": interrupted})
     if interrupted:
-        gap = f" (relative gap {model.gap_:.1e})" if isinstance(kind, SVM) else ""
+        gap = "" if is_ranker else f" (relative gap {model.gap_:.1e})"
         voice.note(f"interrupted: {arguments.output} contains the best model so far{gap}")
-    voice.say(*kind.summary(model), f"model: {arguments.output}")
+    summary, found = _of_ranker(model) if is_ranker else _of_rank_svm(model, arguments)
+    voice.say(*summary, f"model: {arguments.output}")
     document = {
         "model": arguments.output,
         "kind": model._kind,
         "data": {**samples.document(), "queries_left_out": samples.one_class},
-        **kind.document(model),
+        **found,
         "interrupted": interrupted,
         "notes": voice.notes,
     }
@@ -158,21 +141,42 @@ def run(arguments: argparse.Namespace) -> int:
     return INTERRUPTED if interrupted else 0
 
 
-def _kind(arguments: argparse.Namespace) -> Ranker | SVM:
-    """Check the arguments before anything is read, and set options that were not given to their defaults."""
-    given = [name for name in _OF_RANK_SVM if getattr(arguments, name) is not _NOT_GIVEN]
-    if arguments.model == RANKER and given:
-        first = f"--{given[0].replace('_', '-')}"
-        raise ValueError(f"{first} is an option of --model {RANK_SVM}; add --model {RANK_SVM}, or remove {first}")
-    if arguments.model == RANK_SVM and arguments.metric is not None:
+def _check(arguments: argparse.Namespace) -> None:
+    """Check the arguments before anything is read."""
+    metric, scoring = arguments.metric, arguments.scoring
+    if arguments.model == RANKER:
+        for name, default in arguments.of_rank_svm.items():
+            if getattr(arguments, name) != default:
+                raise ValueError(
+                    f"--{name} is an option of --model {RANK_SVM}; add --model {RANK_SVM}, or remove --{name}"
+                )
+        as_metric("ap" if metric in (None, "map") else metric)
+    elif metric is not None:
         raise ValueError(
             f"--metric is an option of --model {RANKER}; with {RANK_SVM}, use --loss, and --scoring to choose C"
         )
-    for name in set(_OF_RANK_SVM) - set(given):
-        setattr(arguments, name, arguments.of_rank_svm[name])
+    elif scoring is not None:
+        as_metric(scoring)
     check_trained(arguments, _CHOOSING)
     check_files({"TRAIN": arguments.data}, {"--output": arguments.output, "--json": arguments.json})
-    return Ranker(arguments) if arguments.model == RANKER else SVM(arguments)
+
+
+def _estimator(given: argparse.Namespace, samples: Samples) -> Any:
+    """The model, to be fitted; refused for samples that it cannot be trained on."""
+    from rankwise import LinearRanker, RankSVM, RankSVMCV
+
+    verbose = 0 if given.quiet else 1
+    folds = {"cv": given.cv or FOLDS, "n_jobs": given.jobs, "random_state": given.seed, "verbose": verbose}
+    if given.model == RANKER:
+        if given.metric == "map" and samples.data.qid is None:
+            raise ValueError(
+                f"{samples.source} has no queries, but map is the mean of AP over queries; use --metric ap"
+            )
+        return LinearRanker("ap" if given.metric is None else given.metric, **folds)
+    how: dict[str, Any] = {"tol": given.tol, "n_threads": given.threads}
+    if given.C is not None:
+        return RankSVM(given.loss, given.C, verbose=verbose, **how)
+    return RankSVMCV(given.loss, scoring=given.scoring, **folds, **how)
 
 
 def _fit(model: Any, X: Any, samples: Samples, voice: Voice) -> bool:
@@ -221,146 +225,66 @@ def _target(samples: Samples) -> NDArray[Any]:
     return (y if whole else samples.relevant).astype(np.int64)
 
 
-class Ranker:
-    """A LinearRanker."""
-
-    def __init__(self, arguments: argparse.Namespace) -> None:
-        arguments.metric = "ap" if arguments.metric is None else arguments.metric
-        as_metric("ap" if arguments.metric == "map" else arguments.metric)
-        self._arguments = arguments
-
-    def check(self, samples: Samples) -> None:
-        """Refuse data that a model cannot be trained on."""
-        if samples.n < _LEAST:
-            raise ValueError(f"{samples.source}: {samples.n} samples are too few to learn from; add samples")
-        if self._arguments.metric == "map" and samples.data.qid is None:
-            raise ValueError(
-                f"{samples.source} has no queries, but map is the mean of AP over queries; use --metric ap"
-            )
-
-    def estimator(self, voice: Voice) -> Any:
-        """The model, to be fitted."""
-        from rankwise import LinearRanker
-
-        given = self._arguments
-        return LinearRanker(
-            given.metric,
-            cv=given.cv or FOLDS,
-            n_jobs=given.jobs,
-            random_state=given.seed,
-            verbose=0 if given.quiet else 1,
-        )
-
-    def summary(self, model: Any) -> list[str]:
-        """What was tried."""
-        report, timing = model.report_, model.timing_
-        n = report.folds.shape[1]
-        on = f"scores by {n}-fold cross-validation" if n else "not scored: too few samples for cross-validation"
-        return [
-            f"metric {report.metric}, {on}:",
-            *str(report).splitlines(),
-            f"{timing['total']:.2f} s in total, {timing['search']:.2f} s of it for cross-validation",
-        ]
-
-    def document(self, model: Any) -> dict[str, Any]:
-        """The same as plain data."""
-        report, timing = model.report_, model.timing_
-        rows = zip(report.names, report.scores, report.folds, report.columns["worse_by"], report.shares, strict=True)
-        keys = ("name", "score", "folds", "worse_by", "share")
-        return {
-            "metric": report.metric,
-            "candidates": [dict(zip(keys, row, strict=True)) for row in rows],
-            "best_score": model.best_score_,
-            "seconds": {name: timing[name] for name in ("total", "search", "fit")},
-        }
+def _of_ranker(model: Any) -> tuple[list[str], dict[str, Any]]:
+    """What a LinearRanker tried, in lines and as plain data."""
+    report, timing = model.report_, model.timing_
+    n = report.folds.shape[1]
+    on = f"scores by {n}-fold cross-validation" if n else "not scored: too few samples for cross-validation"
+    lines = [
+        f"metric {report.metric}, {on}:",
+        *str(report).splitlines(),
+        f"{timing['total']:.2f} s in total, {timing['search']:.2f} s of it for cross-validation",
+    ]
+    rows = zip(report.names, report.scores, report.folds, report.columns["worse_by"], report.shares, strict=True)
+    keys = ("name", "score", "folds", "worse_by", "share")
+    return lines, {
+        "metric": report.metric,
+        "candidates": [dict(zip(keys, row, strict=True)) for row in rows],
+        "best_score": model.best_score_,
+        "seconds": {name: timing[name] for name in ("total", "search", "fit")},
+    }
 
 
-class SVM:
-    """A RankSVM, or a RankSVMCV if C is to be chosen."""
+def _of_rank_svm(model: Any, given: argparse.Namespace) -> tuple[list[str], dict[str, Any]]:
+    """What a RankSVM minimised, how surely, and at what cost, in lines and as plain data."""
+    timing, C, choice, last = model.timing_, given.C, None, ""
+    lines = [f"loss {given.loss}, C = {given.C:g}"] if given.C is not None else _choice(model, given)
+    if given.C is None:
+        scores = {"C": model.Cs_[0], "scores": model.scores_[0], "best_score": model.best_score_}
+        C, choice, last = model.C_, {"metric": _judge(given), **scores}, " in the last fit"
+    share = f" ({timing['inference'] / timing['total']:.0%} in inference)" if given.jobs in (None, 1) else ""
+    lines += [
+        f"objective {model.objective_:.6g}, within {model.gap_:.1e} of the minimum (relative gap)",
+        f"{counted(model.n_iter_, 'iteration')}{last}, {counted(timing['calls'], 'inference call')}, "
+        f"{timing['total']:.2f} s{share}",
+    ]
+    return lines, {
+        "loss": given.loss,
+        "C": C,
+        "choice": choice,
+        "standardize": given.standardize,
+        **{name: getattr(model, f"{name}_") for name in ("objective", "dual", "gap", "converged")},
+        "tol": model.tol,
+        "iterations": model.n_iter_,
+        "inference_calls": timing["calls"],
+        "seconds": {name: timing[name] for name in ("total", "inference", "products")},
+    }
 
-    def __init__(self, arguments: argparse.Namespace) -> None:
-        if arguments.scoring is not None:
-            as_metric(arguments.scoring)
-        self._arguments, self._chooses_C = arguments, arguments.C is None
 
-    def check(self, samples: Samples) -> None:
-        """Refuse fewer samples or queries than folds, as each must have both classes."""
-        if not self._chooses_C:
-            return
-        cv = self._arguments.cv or FOLDS
-        what, n = "samples of the rarer class", min(samples.positives, samples.n - samples.positives)
-        if samples.n_queries > 1:
-            what, n = "queries with both classes", samples.n_queries - samples.one_class
-        if n < cv:
-            remedy = f"--cv {n} or lower" if n > 1 else "--C NUMBER"
-            raise ValueError(f"{samples.source}: only {n} {what} for {cv} folds; use {remedy}")
+def _choice(model: Any, given: argparse.Namespace) -> list[str]:
+    """The scores of every C, the chosen one marked."""
+    metric = _judge(given)
+    lines = [f"loss {given.loss}, C = {model.C_:.4g} chosen by cross-validated {metric}:"]
+    lines.append(f"  {'C':>12}  {metric:>8}  std over {model.scores_.shape[2]} folds")
+    for C, scores in zip(model.Cs_[0], model.scores_[0], strict=True):
+        found = scores[np.isfinite(scores)]
+        text = f"{found.mean():8.4f}  {found.std():9.4f}" if found.size else f"{'-':>8}  {'-':>9}"
+        aside = f"  {found.size} folds" if found.size < scores.size else ""
+        lines.append(f"{'*' if model.C_ == C else ' '} {C:12.4g}  {text}{aside}")
+    return lines
 
-    def estimator(self, voice: Voice) -> Any:
-        """The model, to be fitted."""
-        from rankwise import RankSVM, RankSVMCV
 
-        given = self._arguments
-        common: dict[str, Any] = {
-            "solver": given.solver,
-            "method": given.method,
-            "tol": given.tol,
-            "max_iter": given.max_iter,
-            "n_threads": given.threads,
-            "random_state": given.seed,
-            "verbose": 0 if given.quiet else 1,
-        }
-        if not self._chooses_C:
-            return RankSVM(given.loss, given.C, **common)
-        model = RankSVMCV(given.loss, cv=given.cv or FOLDS, scoring=given.scoring, n_jobs=given.jobs, **common)
-        voice.progress(f"choosing C among {model.Cs} on {model.cv} folds …")
-        return model
-
-    def summary(self, model: Any) -> list[str]:
-        """What was minimised, how surely, and at what cost."""
-        given, timing = self._arguments, model.timing_
-        share = f" ({timing['inference'] / timing['total']:.0%} in inference)" if given.jobs in (None, 1) else ""
-        return [
-            *(self._choice(model) if self._chooses_C else [f"loss {given.loss}, C = {model.C:g}"]),
-            f"objective {model.objective_:.6g}, within {model.gap_:.1e} of the minimum (relative gap)",
-            f"{counted(model.n_iter_, 'iteration')}{' in the last fit' if self._chooses_C else ''}, "
-            f"{counted(timing['calls'], 'inference call')}, {timing['total']:.2f} s{share}",
-        ]
-
-    def _choice(self, model: Any) -> list[str]:
-        """The scores of every C, the chosen one marked."""
-        metric = self._judge()
-        lines = [f"loss {self._arguments.loss}, C = {model.C_:.4g} chosen by cross-validated {metric}:"]
-        lines.append(f"  {'C':>12}  {metric:>8}  std over {model.scores_.shape[2]} folds")
-        for C, scores in zip(model.Cs_[0], model.scores_[0], strict=True):
-            found = scores[np.isfinite(scores)]
-            text = f"{found.mean():8.4f}  {found.std():9.4f}" if found.size else f"{'-':>8}  {'-':>9}"
-            aside = f"  {found.size} folds" if found.size < scores.size else ""
-            lines.append(f"{'*' if model.C_ == C else ' '} {C:12.4g}  {text}{aside}")
-        return lines
-
-    def _judge(self) -> str:
-        """The name of the metric that C is chosen by, as RankSVMCV has it."""
-        loss = as_loss(self._arguments.loss)
-        return as_metric(self._arguments.scoring or (loss if loss.has_discount else "ap")).name
-
-    def document(self, model: Any) -> dict[str, Any]:
-        """The same and more as plain data."""
-        given, timing, choice = self._arguments, model.timing_, None
-        if self._chooses_C:
-            scores = {"C": model.Cs_[0], "scores": model.scores_[0], "best_score": model.best_score_}
-            choice = {"metric": self._judge(), **scores}
-        return {
-            "loss": given.loss,
-            "C": model.C_ if self._chooses_C else model.C,
-            "choice": choice,
-            "standardize": given.standardize,
-            "solver": given.solver,
-            "objective": model.objective_,
-            "dual": model.dual_,
-            "gap": model.gap_,
-            "tol": model.tol,
-            "converged": model.converged_,
-            "iterations": model.n_iter_,
-            "inference_calls": timing["calls"],
-            "seconds": {name: timing[name] for name in ("total", "inference", "products")},
-        }
+def _judge(given: argparse.Namespace) -> str:
+    """The name of the metric that C is chosen by, as RankSVMCV has it."""
+    loss = as_loss(given.loss)
+    return as_metric(given.scoring or (loss if loss.has_discount else "ap")).name

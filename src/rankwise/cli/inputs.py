@@ -6,9 +6,9 @@ import argparse
 import sys
 import warnings
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,12 +18,9 @@ from rankwise.cli.output import is_standard
 from rankwise.cli.parsing import number, option
 from rankwise.io import Dataset, read_data, read_model
 from rankwise.io.datasets import FORMATS
-from rankwise.io.memory import as_bytes
 from rankwise.io.quoting import shown as quoted
 
 _SHOWN = 6
-# How a model file begins: a ZIP archive whose first member has this name.
-_MODEL_MEMBER = slice(30, 43), b"rankwise.json"
 _AGAIN = "copy the file again, or train the model again"
 # Models that score something else than the rows of a file, and what to do with them.
 _BAGS = "a ranker of bags, not of single samples; use rankwise detect, or rankwise.load in Python"
@@ -34,67 +31,32 @@ _OTHERS = {
 }
 
 
-@dataclass(frozen=True, eq=False)
-class Stored:
-    """A model and what `rankwise fit` wrote down about its data."""
+class Stored(NamedTuple):
+    """A model, its name, and what `rankwise fit` wrote down about its data."""
 
     model: Any
+    name: str
+    feature_names: list[str] | None
     first_index: int | None
     relevant_from: float
-
-    @property
-    def name(self) -> str:
-        """Its class, and what it is for."""
-        if self.model._kind == "linear-ranker":
-            return f"LinearRanker, {self.model.report_.metric}"
-        return f"RankSVM, {getattr(self.model, 'loss_', self.model.loss)}"
-
-    @property
-    def n_features(self) -> int:
-        """How many features it has."""
-        return int(self.model.n_features_in_)
-
-    @property
-    def feature_names(self) -> list[str] | None:
-        """Their names, if they have any."""
-        names = getattr(self.model, "feature_names_in_", None)
-        return None if names is None else [str(name) for name in names]
 
 
 def add_data(parser: argparse.ArgumentParser, *, relevant_from: str | None) -> None:
     """How data are read. relevant_from: what its default is, if labels matter."""
     group = parser.add_argument_group("data")
-    option(
-        group, "--format", "format of the data (default: from the file name, else from the content)", choices=[*FORMATS]
-    )
+    form = "format of the data (default: from the file name, else from the content)"
+    option(group, "--format", form, choices=[*FORMATS])
     label = "name of the label column in CSV or Parquet (default: label, y, …)"
     option(group, "--label", label, metavar="COL")
     query = "name of the query column in CSV or Parquet (default: qid, query, …)"
     option(group, "--query", query, metavar="COL")
-    group.add_argument(
-        "--ignore",
-        metavar="COL",
-        action="append",
-        default=[],
-        help="name of a column in CSV or Parquet that is no feature, such as an id; may be given more than once",
-    )
-    most = (
-        "refuse data that would need more memory than this, for example 8GB (default: 1GB or 100 times the size of the "
-        "file, whichever is larger)"
-    )
-    option(group, "--max-memory", most, type=_size, metavar="SIZE")
+    ignore = "name of a column in CSV or Parquet that is no feature, such as an id; may be given more than once"
+    group.add_argument("--ignore", metavar="COL", action="append", default=[], help=ignore)
     no_qid = "ignore the queries in the file and treat all samples as one query (default: no)"
     group.add_argument("--no-qid", action="store_true", help=no_qid)
     if relevant_from is not None:
         smallest = f"smallest label that counts as relevant (default: {relevant_from})"
         option(group, "--relevant-from", smallest, type=number, metavar="LABEL")
-
-
-def _size(text: str) -> int:
-    try:
-        return as_bytes(text)
-    except ValueError:
-        raise argparse.ArgumentTypeError(f"{quoted(text)} is not a size; use for example 8GB") from None
 
 
 def open_model(path: Path) -> Stored:
@@ -112,7 +74,12 @@ def open_model(path: Path) -> Stored:
         raise ValueError(f"{path}: relevant_from is {quoted(relevant_from)}, not a finite number; {_AGAIN}")
     if first_index is not None and not (is_whole(first_index) and first_index in (0, 1)):
         raise ValueError(f"{path}: first_index is {quoted(first_index)}, neither 0, 1 nor null; {_AGAIN}")
-    return Stored(model, first_index, float(relevant_from))
+    if model._kind == "linear-ranker":
+        name = f"LinearRanker, {model.report_.metric}"
+    else:
+        name = f"RankSVM, {getattr(model, 'loss_', model.loss)}"
+    names = getattr(model, "feature_names_in_", None)
+    return Stored(model, name, None if names is None else [*map(str, names)], first_index, float(relevant_from))
 
 
 def read(arguments: argparse.Namespace, stored: Stored | None = None, require_labels: bool = True) -> Dataset:
@@ -120,23 +87,12 @@ def read(arguments: argparse.Namespace, stored: Stored | None = None, require_la
     path: Path = arguments.data
     if is_standard(path) and sys.stdin is None:
         raise ValueError("standard input is closed; name a file")
-    if not is_standard(path) and path.is_file():
-        with path.open("rb") as file:
-            head = file.read(_MODEL_MEMBER[0].stop)
-        if head[_MODEL_MEMBER[0]] == _MODEL_MEMBER[1]:
-            raise ValueError(f"{path} is a model, not data; name a file of samples instead")
-    data = read_data(
-        path,
-        format=arguments.format,
-        n_features=None if stored is None else stored.n_features,
-        first_index=None if stored is None else stored.first_index,
-        feature_names=None if stored is None else stored.feature_names,
-        label=arguments.label,
-        query=arguments.query,
-        ignore=arguments.ignore,
-        require_labels=require_labels,
-        max_memory=arguments.max_memory,
-    )
+    expected: dict[str, Any] = {}
+    if stored is not None:
+        expected = {"feature_names": stored.feature_names, "first_index": stored.first_index}
+        expected["n_features"] = int(stored.model.n_features_in_)
+    asked = {name: getattr(arguments, name) for name in ("format", "label", "query", "ignore")}
+    data = read_data(path, require_labels=require_labels, **asked, **expected)
     return replace(data, qid=None) if arguments.no_qid else data
 
 

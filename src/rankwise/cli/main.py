@@ -24,7 +24,7 @@ _COMMANDS = "rankwise.commands"
 _LABORATORY = ("bench", "demo", "detect", "explore", "reproduce")
 
 # Arguments of functions that errors name; here they are options.
-_OPTIONS = re.compile(r"(?<= )(label|query|ignore|format|max_memory|empty)=(?=([;, ]|$)|')")
+_OPTIONS = re.compile(r"(?<= )(label|query|ignore|format|empty)=(?=([;, ]|$)|')")
 
 _EPILOG = """\
 Run rankwise COMMAND --help for the options of a command.
@@ -41,19 +41,7 @@ _UNQUOTED = re.compile(r"(\S{80})\S{20,}")
 
 
 class _Parser(argparse.ArgumentParser):
-    """A parser whose errors are one line, and which lets options stand between positional arguments."""
-
-    _mixing = False
-
-    def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
-        """Parse, with options and positional arguments in any order unless there are subcommands."""
-        if self._subparsers is not None or self._mixing:
-            return super().parse_known_args(args, namespace)
-        self._mixing = True  # the parser calls itself before Python 3.12
-        try:
-            return self.parse_known_intermixed_args(args, namespace)
-        finally:
-            self._mixing = False
+    """A parser whose errors are one line."""
 
     def error(self, message: str) -> NoReturn:
         said = _UNQUOTED.sub(r"\1…", shorten(printable(message)))
@@ -169,7 +157,7 @@ def _of_system(error: OSError, given: Sequence[str]) -> str:
 
 
 def _as_option(argument: re.Match[str]) -> str:
-    return f"--{argument[1].replace('_', '-')}" + (" " if argument[2] is None else "")
+    return f"--{argument[1]}" + (" " if argument[2] is None else "")
 
 
 def _fail(message: str, status: int) -> int:

@@ -10,7 +10,6 @@ from typing import Any
 
 from rankwise.cli.output import is_standard
 from rankwise.io.quoting import shown as quoted
-from rankwise.kernels.contract import METHODS
 from rankwise.metrics import as_loss
 
 _LARGEST_SEED = 2**32 - 1
@@ -54,9 +53,10 @@ def add_output(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def add_model(parser: argparse.ArgumentParser) -> None:
-    """The model to read."""
+def add_model(parser: argparse.ArgumentParser, data: str) -> None:
+    """The model and the data to read. data: what they are."""
     parser.add_argument("model", type=file_name, metavar="MODEL.rw", help="model written by rankwise fit")
+    parser.add_argument("data", type=file_name, metavar="DATA", help=f"{data}, or '-' for standard input")
 
 
 def add_loss(group: Any) -> None:
@@ -68,8 +68,6 @@ def add_loss(group: Any) -> None:
 
 def add_solver(group: Any, *, threads: str) -> None:
     """How a model is trained. threads: what they are used for."""
-    method = "algorithm that finds the most violating ranking, which each step of training corrects"
-    option(group, "--method", method, "auto", choices=METHODS)
     tol = "stop when the objective is within this fraction of the minimum (relative duality gap)"
     option(group, "--tol", tol, 1e-3, type=positive)
     option(group, "--threads", f"threads for {threads}; -1 uses all processors", 1, whole=(1, None, True))
@@ -127,17 +125,16 @@ def _loss(text: str) -> str:
 
 def whole(least: int, most: int | None = None, or_all: bool = False) -> Callable[[str], int]:
     """A parser, for argparse, of whole numbers in a range; if or_all, −1 stands for all processors."""
+    bounds = f"of at least {least}" if most is None else f"from {least} to {most}"
+    every = ", or -1 for all processors" if or_all else ""
 
     def parse(text: str) -> int:
         try:
             value = int(text)
         except ValueError:
             value = least - 1
-        if most is not None and value > most:
-            raise argparse.ArgumentTypeError(f"{quoted(text)} is above {most}")
-        if value >= least or (or_all and value == -1):
-            return value
-        every = ", or -1 for all processors" if or_all else ""
-        raise argparse.ArgumentTypeError(f"{quoted(text)} is not a whole number of at least {least}{every}")
+        if (value < least or (most is not None and value > most)) and not (or_all and value == -1):
+            raise argparse.ArgumentTypeError(f"{quoted(text)} is not a whole number {bounds}{every}")
+        return value
 
     return parse

@@ -29,24 +29,12 @@ examples:
 
 def add_command(commands: Any) -> None:
     """The command's arguments."""
-    parser = add_parser(
-        commands,
-        "predict",
-        run,
-        short="compute the scores of samples with a model",
-        long="Compute the score of each sample with a model, and write one per line.",
-        epilog=_EPILOG,
-    )
-    add_model(parser)
-    parser.add_argument(
-        "data",
-        type=file_name,
-        metavar="DATA",
-        help="file of samples, or '-' for standard input; only SVMlight files need labels",
-    )
-    parser.add_argument(
-        "-o", "--output", type=file_name, metavar="FILE", help="file to write to (default: '-', standard output)"
-    )
+    long = "Compute the score of each sample with a model, and write one per line."
+    short = "compute the scores of samples with a model"
+    parser = add_parser(commands, "predict", run, short=short, long=long, epilog=_EPILOG)
+    add_model(parser, "file of samples, which need labels only in SVMlight text")
+    output = "file to write to (default: '-', standard output)"
+    parser.add_argument("-o", "--output", type=file_name, metavar="FILE", help=output)
     which = parser.add_mutually_exclusive_group()
     which.add_argument("--rank", action="store_true", help="write the rank within the query instead of the score")
     which.add_argument("--labels", action="store_true", help="write the predicted class instead of the score")

@@ -24,14 +24,9 @@ this once per machine, for example when an image is built: the first call of a p
 
 def add_command(commands: Any) -> None:
     """The command's arguments."""
-    parser = add_parser(
-        commands,
-        "warmup",
-        run,
-        short="compile the numerical code ahead of time",
-        long="Compile the numerical code ahead of time, which first calls would do otherwise.",
-        epilog=_EPILOG,
-    )
+    long = "Compile the numerical code ahead of time, which first calls would do otherwise."
+    short = "compile the numerical code ahead of time"
+    parser = add_parser(commands, "warmup", run, short=short, long=long, epilog=_EPILOG)
     add_quiet(parser)
 
 

@@ -11,24 +11,21 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
-from rankwise.io import delimited, npz, parquet, svmlight
-from rankwise.io.files import PARQUET, READ, ZIP, Source, check_text, open_atomic, open_source
-from rankwise.io.memory import TooLarge, as_bytes
+from rankwise.arguments import as_array, first_true
+from rankwise.io import delimited, parquet, svmlight
+from rankwise.io.files import PARQUET, READ, Source, check_text, open_atomic, open_source
 from rankwise.io.quoting import shown
-from rankwise.io.tables import Dataset, Wanted, check_names, checked
+from rankwise.io.tables import Dataset, Wanted, check_names, check_size
 
 # Each reads and writes a format.
-FORMATS: dict[str, Any] = {"svmlight": svmlight, "csv": delimited, "parquet": parquet, "npz": npz}
+FORMATS: dict[str, Any] = {"svmlight": svmlight, "csv": delimited, "parquet": parquet}
 _SUFFIXES = {
     **dict.fromkeys((".txt", ".svm", ".svmlight", ".letor", ".libsvm", ".dat"), "svmlight"),
     **dict.fromkeys((".csv", ".tsv"), "csv"),
     **dict.fromkeys((".parquet", ".pq"), "parquet"),
-    ".npz": "npz",
 }
-_BY_NAME = ("csv", "parquet")
-_TEXT = ("svmlight", "csv")
 # The first two words of a line: a label and a feature, or a label alone, or a feature without a label.
 _LOOKS_SVMLIGHT = re.compile(rb"[-+.\deE]+( \w+:[^,;]*)?|[^,;:]+:[^,;]*")
 
@@ -44,7 +41,6 @@ def read_data(
     query: str | None = None,
     ignore: Sequence[str] = (),
     require_labels: bool = True,
-    max_memory: int | str | None = None,
 ) -> Dataset:
     r"""Read samples from a file.
 
@@ -52,7 +48,7 @@ def read_data(
     ----------
     path : str or Path
         The file, or "-" for standard input. Text may be gzipped.
-    format : {"svmlight", "csv", "parquet", "npz"}, optional
+    format : {"svmlight", "csv", "parquet"}, optional
         Format of the file: "svmlight" includes LETOR, and "csv" includes TSV. By default it follows from the file name,
         or else from the content.
     n_features : int, optional
@@ -69,9 +65,6 @@ def read_data(
         Names of columns in CSV and Parquet that are no features, such as an id. They may hold anything.
     require_labels : bool, default True
         Whether labels must be present. SVMlight text always needs them.
-    max_memory : int or str, optional
-        Most memory that the samples may take, in bytes or as text such as "8GB". By default 1 GB or 100 times the size
-        of the file, whichever is more: this guards against small files that unpack to huge ones.
 
     Returns
     -------
@@ -81,7 +74,6 @@ def read_data(
     See Also
     --------
     write_data : Write samples to a file.
-    Dataset : The samples and their attributes.
 
     Examples
     --------
@@ -93,44 +85,39 @@ def read_data(
     >>> data.X.tolist(), data.y.tolist(), data.qid.tolist(), data.feature_names
     ([[0.5, 2.0], [1.5, 3.0]], [1.0, 0.0], [7, 7], ['a', 'b'])
     """
-    wanted = Wanted(n_features, first_index, feature_names, label, query, require_labels, ignore)
+    wanted = Wanted(n_features, first_index, feature_names, label, query, ignore, require_labels)
     if format is not None and format not in FORMATS:
         raise ValueError(f"unknown format={shown(format)}; use one of {', '.join(map(repr, FORMATS))}")
-    source = open_source(path, None if max_memory is None else as_bytes(max_memory))
+    source = open_source(path)
     found = format or _SUFFIXES.get(_suffix(path)) or _format_of(source)
-    if found not in _BY_NAME and not (label is None and query is None and not ignore):
+    if found == "svmlight" and not (label is None and query is None and not ignore):
         raise ValueError(
-            f"{source.name}: label=, query= and ignore= name columns, but {found} data have none; leave them out"
+            f"{source.name}: label=, query= and ignore= name columns, but svmlight data have none; leave them out"
         )
-    if found in _TEXT:
+    if found != "parquet":
         check_text(source.name, source.head())
-    try:
-        data: Dataset = FORMATS[found].read(source, wanted)
-        return data
-    except TooLarge as error:
-        raise ValueError(str(error)) from None
-    except MemoryError:
-        raise ValueError(f"{source.name} takes more memory than is free; use fewer samples or features") from None
+    data: Dataset = FORMATS[found].read(source, wanted)
+    return data
 
 
 def _suffix(path: str | Path) -> str:
     """Return the ending of a name, without .gz if text comes before it."""
-    path = Path(path)
-    inner = Path(path.stem).suffix.lower() if path.suffix.lower() == ".gz" else path.suffix.lower()
-    return "" if path.suffix.lower() == ".gz" and _SUFFIXES.get(inner) not in _TEXT else inner
+    suffix = Path(path).suffix.lower()
+    if suffix != ".gz":
+        return suffix
+    inner = Path(Path(path).stem).suffix.lower()
+    return inner if _SUFFIXES.get(inner) in ("svmlight", "csv") else ""
 
 
 def _format_of(source: Source) -> str:
     """Guess the format from the first line with content."""
     with source.raw() as stream:
-        magic = stream.read(len(ZIP))
-    for begins, form in ((ZIP, "npz"), (PARQUET, "parquet")):
-        if magic == begins:
-            return form
+        if stream.read(len(PARQUET)) == PARQUET:
+            return "parquet"
     head = source.head()
     check_text(source.name, head)
-    lines = (line for line in head.removeprefix(b"\xef\xbb\xbf").splitlines() if line.split(b"#")[0].strip())
-    line = next(lines, b"")
+    lines = head.removeprefix(b"\xef\xbb\xbf").splitlines()
+    line = next((line for line in lines if line.split(b"#")[0].strip()), b"")
     if _LOOKS_SVMLIGHT.fullmatch(b" ".join(line.split(b"#")[0].split(None, 2)[:2])):
         return "svmlight"
     if any(delimiter in line for delimiter in (b",", b"\t", b";")):
@@ -154,7 +141,7 @@ def write_data(
     Parameters
     ----------
     path : str or Path
-        The file, which ends in .svm, .txt, .csv, .tsv, .parquet, .npz or another known ending. Text may end in .gz.
+        The file, which ends in .svm, .txt, .csv, .tsv, .parquet or another known ending. Text may end in .gz.
     X : array-like or sparse matrix of shape (n, d)
         Features. SVMlight keeps a sparse matrix sparse; other formats do not accept one.
     y : array-like of shape (n,) or None
@@ -181,13 +168,13 @@ def write_data(
     form = _SUFFIXES.get(_suffix(path))
     if form is None:
         raise ValueError(f"{name}: end the name in one of {', '.join(_SUFFIXES)} (.gz after text)")
-    data = checked(name, X, y, qid, feature_names)
-    if form in _BY_NAME:
+    data = _checked(name, X, y, qid, feature_names)
+    if form != "svmlight":
+        if not isinstance(data.X, np.ndarray):
+            raise ValueError(f"{name}: {form} would store every zero of a sparse X; write SVMlight")
         names = data.feature_names or [f"f{k + 1}" for k in range(data.X.shape[1])]
         check_names(["label", "qid", *names], name)
         data = replace(data, feature_names=names)
-    if form != "svmlight" and not isinstance(data.X, np.ndarray):
-        raise ValueError(f"{name}: {form} would store every zero of a sparse X; write SVMlight")
     with open_atomic(path) as file, _packed(file, path) as stream:
         FORMATS[form].write(stream, data)
 
@@ -196,3 +183,47 @@ def _packed(file: BinaryIO, path: str | Path) -> AbstractContextManager[Any]:
     if Path(path).suffix.lower() != ".gz":
         return nullcontext(file)
     return gzip.GzipFile("", "wb", fileobj=file, mtime=0)
+
+
+def _checked(name: str, X: Any, y: Any, qid: Any, feature_names: Sequence[str] | None) -> Dataset:
+    """Return what is to be written to a file of this name, checked."""
+    if hasattr(X, "tocsr"):
+        X = X.tocsr()
+        if not X.has_canonical_format:
+            X = X.copy()
+            X.sum_duplicates()
+    else:
+        X = as_array(X, "X")
+    if X.ndim != 2 or X.dtype.kind not in "biuf":
+        raise ValueError(f"X must be a two-dimensional array of numbers, got {_described(X)}")
+    X = X.astype(np.float32 if X.dtype.kind == "f" and X.dtype.itemsize <= 4 else np.float64, copy=False)
+    n, d = X.shape
+    check_size(name, n, d)
+    dense = isinstance(X, np.ndarray)
+    values = X.ravel() if dense else X.data
+    if (k := first_true(~np.isfinite(values))) is not None:
+        row, column = np.unravel_index(k, X.shape) if dense else (X.tocoo().row[k], X.indices[k])
+        raise ValueError(f"X[{row}, {column}] is {values[k]}; remove or replace it")
+    if y is not None:
+        y = _entries(y, "y", n, "biuf", "numbers").astype(np.float64)
+        if (row := first_true(~np.isfinite(y))) is not None:
+            raise ValueError(f"y[{row}] is {y[row]}; give every sample a finite label")
+    if qid is not None:
+        qid = _entries(qid, "qid", n, "iuU", "whole numbers or strings")
+    names = None if feature_names is None else list(feature_names)
+    if names is not None and len(names) != d:
+        raise ValueError(f"feature_names has {len(names)} names but X has {d} columns; name each column")
+    return Dataset(X, y, qid, names, None, name)
+
+
+def _entries(values: Any, name: str, n: int, kinds: str, what: str) -> NDArray[Any]:
+    array = as_array(values, name)
+    if array.dtype.kind == "O" and all(isinstance(part, str) for part in array.ravel()):
+        array = array.astype(str)
+    if array.shape != (n,) or array.dtype.kind not in kinds:
+        raise ValueError(f"{name} must be {n} {what}, one per row of X, got {_described(array)}")
+    return array
+
+
+def _described(array: Any) -> str:
+    return f"{array.dtype} of shape {shown(array.shape)}"

@@ -14,56 +14,16 @@ from numpy.typing import NDArray
 
 from rankwise.io.files import Source
 from rankwise.io.quoting import message_of, shown
-from rankwise.io.tables import (
-    LABELS,
-    QUERIES,
-    Columns,
-    Dataset,
-    Wanted,
-    check_size,
-    choose_columns,
-    repeated,
-    samples_of,
-)
+from rankwise.io.tables import LABELS, QUERIES, Columns, Dataset, Wanted, check_size, choose_columns, samples_of
 
 _DELIMITERS = ",\t;"
 # What else may separate columns, in the eyes of other programs.
 _SPACED = re.compile(r"[\s|:]")
 _MISSING = ("", "na", "n/a", "nan", "null", "none")
-# A line that carriage returns alone may end; parts of a long one are not held all at once.
-_PART = re.compile(rb"[^\r\n]*(\r\n?|\n)|[^\r\n]+")
 _OPEN_QUOTE = "a quote is not closed; close it, or remove it"
 
 
-def read(source: Source, wanted: Wanted) -> Dataset:
-    """Read samples: a label column, a query column, and features in all other columns."""
-    table = _open(source)
-    names, where = table.names, f"{source.name}, line {table.line}"
-    if wanted.require_labels and len(names) == 1 and _SPACED.search(names[0]):
-        raise ValueError(
-            f"{where}: the header has one column, {shown(names[0])}; separate columns by commas, tabs or semicolons"
-        )
-    columns = choose_columns(names, wanted, where)
-    codes: dict[str, int] = {}
-    try:
-        values = _numbers(source, table, columns, codes)
-    except ValueError as error:
-        raise ValueError(_fault(source, columns) or f"{source.name}: {message_of(error)}") from None
-    check_size(source.name, len(values), len(columns.features), wanted.width)
-
-    def fault(*_: Any) -> str:
-        return _fault(source, columns) or f"{source.name}: it changed while it was read; read it again"
-
-    if values.shape[1] != len(names):  # rows of equal length
-        raise ValueError(fault())
-
-    def queries() -> NDArray[Any]:
-        return _as_qid(source, list(codes), values[:, columns.query].astype(np.intp))
-
-    return samples_of(source, columns, lambda k: values[:, k], queries, fault)
-
-
-class _Table(NamedTuple):
+class Table(NamedTuple):
     """A table whose header was read: its names, their line, and the lines that follow, with their numbers."""
 
     names: list[str]
@@ -72,8 +32,31 @@ class _Table(NamedTuple):
     lines: Iterator[tuple[int, str]]
 
 
-def _open(source: Source) -> _Table:
-    """Read the header."""
+def read(source: Source, wanted: Wanted) -> Dataset:
+    """Read samples: a label column, a query column, and features in all other columns."""
+    table = open_table(source)
+    names, where = table.names, f"{source.name}, line {table.line}"
+    if wanted.require_labels and len(names) == 1 and _SPACED.search(names[0]):
+        raise ValueError(
+            f"{where}: the header has one column, {shown(names[0])}; separate columns by commas, tabs or semicolons"
+        )
+    columns = choose_columns(names, wanted, where)
+    codes: dict[str, int] = {}
+    try:
+        values = _numbers(table, columns, codes)
+    except ValueError as error:
+        _raise_fault(source, columns)
+        raise ValueError(f"{source.name}: {message_of(error)}") from None
+    check_size(source.name, len(values), len(columns.features), wanted.width)
+    if values.shape[1] != len(names) or not np.isfinite(values).all():
+        _raise_fault(source, columns)
+        raise ValueError(f"{source.name}: it changed while it was read; read it again")
+    qid = None if columns.query is None else _as_qid(list(codes))[values[:, columns.query].astype(np.intp)]
+    return samples_of(source.name, columns, lambda k: values[:, k], qid)
+
+
+def open_table(source: Source) -> Table:
+    """Read the header of a table."""
     lines = _lines(source)
     number, first = next(lines, (0, ""))
     where = f"{source.name}, line {number}"
@@ -88,44 +71,38 @@ def _open(source: Source) -> _Table:
         raise ValueError(f"{where}: the header cannot be read ({message_of(error)}); correct it") from None
     if all(_is_number(name) for name in names):
         raise ValueError(f"{where}: the header has numbers, not column names; add a line of names at the top")
-    return _Table(names, number, delimiter, lines)
+    return Table(names, number, delimiter, lines)
 
 
 def _lines(source: Source) -> Iterator[tuple[int, str]]:
     """Yield the lines that are not blank, with their numbers. A carriage return alone may end a line."""
     number = 0
-    for _, line in source.lines():
-        for part in (found[0] for found in _PART.finditer(line)) if b"\r" in line.removesuffix(b"\r\n") else [line]:
+    for _, block in source.lines():
+        for line in block.splitlines():
             number += 1
-            if part.strip(b" \r\n"):
+            if line.strip(b" "):
                 try:
-                    yield number, part.decode()
+                    yield number, line.decode()
                 except UnicodeDecodeError as error:
-                    where = f"{source.name}, line {number}: byte 0x{part[error.start]:02x}"
+                    where = f"{source.name}, line {number}: byte 0x{line[error.start]:02x}"
                     raise ValueError(f"{where} is not UTF-8; save it as UTF-8") from None
 
 
-def _numbers(source: Source, table: _Table, columns: Columns, codes: dict[str, int]) -> NDArray[np.float64]:
+def _numbers(table: Table, columns: Columns, codes: dict[str, int]) -> NDArray[np.float64]:
     """Return every cell as a number: 0 in ignored columns, and the codes of queries, which are added to codes."""
-    width, limit = len(table.names), source.limit
+    rows = (line if _is_closed(line) else _refuse() for _, line in table.lines)
+    first = next(rows, None)
+    if first is None:
+        return np.empty((0, len(table.names)))
 
-    def rows() -> Iterator[str]:
-        for row, (_, line) in enumerate(table.lines):
-            limit.check(8 * width * (row + 1), so_far=True)
-            yield line if _is_closed(line) else _refuse()
-
-    def as_code(cell: str) -> float:
+    def code_of(cell: str) -> float:
         return codes.setdefault(cell.strip() or _refuse(), len(codes))
 
     readers: dict[int | str, Any] = dict.fromkeys(columns.ignored, lambda cell: 0.0)
     if columns.query is not None:
-        readers[columns.query] = as_code
-    lines = rows()
-    first = next(lines, None)
-    if first is None:
-        return np.empty((0, width))
+        readers[columns.query] = code_of
     return np.loadtxt(
-        chain([first], lines),
+        chain([first], rows),
         delimiter=table.delimiter,
         comments=None,
         quotechar='"',
@@ -136,7 +113,7 @@ def _numbers(source: Source, table: _Table, columns: Columns, codes: dict[str, i
 
 
 def _refuse() -> NoReturn:
-    raise ValueError("a line that cannot be read")  # `_fault` says which and why
+    raise ValueError("a line that cannot be read")  # `_raise_fault` says which and why
 
 
 def _is_closed(line: str) -> bool:
@@ -152,28 +129,32 @@ def _is_number(text: str) -> bool:
     return "_" not in text and text.isascii()  # Python would also read the digits of other scripts
 
 
-def _fault(source: Source, columns: Columns) -> str:
-    """Return the first cell that is wrong: its line, its column and why; an empty string if all are right."""
-    table = _open(source)
+def _raise_fault(source: Source, columns: Columns) -> None:
+    """Raise an error for the first row or cell that is wrong: its line, its column and why."""
+    table = open_table(source)
+    for where, cells in rows_of(source, table):
+        for k, cell in enumerate(cells):
+            if k not in columns.ignored and (why := _fault_of(cell.strip(), k == columns.query)):
+                raise ValueError(f"{where}, column {shown(table.names[k])}: {why}")
+
+
+def rows_of(source: Source, table: Table) -> Iterator[tuple[str, list[str]]]:
+    """Yield the place and the cells of each row; refuse a row that has not one cell for each name."""
     for number, line in table.lines:
         where = f"{source.name}, line {number}"
         if not _is_closed(line):
-            return f"{where}: {_OPEN_QUOTE}"
+            raise ValueError(f"{where}: {_OPEN_QUOTE}")
         try:
             cells = next(csv.reader([line], delimiter=table.delimiter))
         except csv.Error as error:
-            return f"{where}: {message_of(error)}; correct the line"
+            raise ValueError(f"{where}: {message_of(error)}; correct the line") from None
         if len(cells) != len(table.names):
-            return f"{where}: {len(cells)} cells, but the header has {len(table.names)}; correct the line"
-        for k, cell in enumerate(cells):
-            if k not in columns.ignored and (why := _fault_of(cell, k == columns.query)):
-                return f"{where}, column {shown(table.names[k])}: {why}"
-    return ""
+            raise ValueError(f"{where}: {len(cells)} cells, but the header has {len(table.names)}; correct the line")
+        yield where, cells
 
 
-def _fault_of(cell: str, is_query: bool) -> str:
-    text = cell.strip()
-    if text.lower() in _MISSING[: 1 if is_query else None]:
+def _fault_of(text: str, is_query: bool) -> str:
+    if not text or (not is_query and text.lower() in _MISSING):
         return f"missing ({shown(text)}); fill it in, or remove the line"
     if is_query:
         return ""
@@ -186,22 +167,20 @@ def _fault_of(cell: str, is_query: bool) -> str:
     return "" if np.isfinite(float(text)) else f"{shown(text)} is not finite; remove or replace it"
 
 
-def _as_qid(source: Source, names: list[str], codes: NDArray[np.intp]) -> NDArray[Any]:
-    """Return the queries of the rows: as integers if all are written as such, otherwise as strings."""
+def _as_qid(names: list[str]) -> NDArray[Any]:
+    """Return the names of queries: as integers if all are written as such, otherwise as strings."""
     try:
         numbers = np.array([int(name) for name in names], dtype=np.int64)
-        if [str(number) for number in numbers.tolist()] == names:
-            return numbers[codes]
     except (ValueError, OverflowError):
-        pass
-    return repeated(source, names, codes)
+        return np.array(names)
+    return numbers if [str(number) for number in numbers.tolist()] == names else np.array(names)
 
 
 def write(stream: BinaryIO, data: Dataset) -> None:
     """Write samples: label, query, features; separated by tabs if the file is named so."""
     for query in [] if data.qid is None else data.qid.tolist():
         if isinstance(query, str) and (not query.isprintable() or not query or query != query.strip()):
-            raise ValueError(f"{data.source}: query {shown(query)} does not fit in CSV; rename it, or write NPZ")
+            raise ValueError(f"{data.source}: query {shown(query)} does not fit in CSV; rename it, or write Parquet")
     first = {LABELS[0]: data.y, QUERIES[0]: data.qid}
     present = {name: values.tolist() for name, values in first.items() if values is not None}
     delimiter = "\t" if data.source.lower().removesuffix(".gz").endswith(".tsv") else ","

@@ -1,4 +1,4 @@
-"""Files: written whole or not at all; read more than once, unpacked, and within a limit of memory."""
+"""Files: written whole or not at all; read more than once, and unpacked."""
 
 from __future__ import annotations
 
@@ -16,14 +16,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO
 
-from rankwise.io.memory import Limit, size_of
 from rankwise.io.quoting import message_of
 
-READ = "SVMlight/LETOR, CSV and TSV (each also gzipped), NPZ and Parquet are read"
-GZIP, ZIP, PARQUET = b"\x1f\x8b", b"PK\x03\x04", b"PAR1"
+READ = "SVMlight/LETOR, CSV and TSV (each also gzipped) and Parquet are read"
+GZIP, PARQUET = b"\x1f\x8b", b"PAR1"
 # How many bytes are inspected before parsing, and the longest line that is passed to a parser.
 BLOCK = 1 << 16
 LONGEST_LINE = 1 << 26
+# Data may take so many bytes in memory, whatever the size of their file.
+FREE = 10**9
 _NOT_TEXT = re.compile(rb"[\x00-\x08\x0e-\x1f\x7f]")
 
 
@@ -112,14 +113,16 @@ def open_atomic(path: str | Path) -> Iterator[BinaryIO]:
 
 @dataclass(frozen=True)
 class Source:
-    """Bytes that can be read more than once: from a file, or `content` if they came through a pipe.
-
-    limit: how much memory the data may take.
-    """
+    """Bytes that can be read more than once: from a file of this size, or `content` if they came through a pipe."""
 
     name: str
-    limit: Limit
+    size: int
     content: bytes | None = None
+
+    def check_memory(self, needed: int, remedy: str) -> None:
+        """Refuse data of over 1 GB and 100 times the size of the file, which is damaged or made to fill the memory."""
+        if needed > max(FREE, 100 * self.size):
+            raise ValueError(f"{self.name} has {self.size:,} bytes, but would take {needed:,} in memory; {remedy}")
 
     def raw(self) -> BinaryIO:
         """Open the bytes as they are."""
@@ -137,12 +140,9 @@ class Source:
             try:
                 with gzip.GzipFile(fileobj=raw, mode="rb") as stream:
                     yield stream  # type: ignore[misc]
-            except EOFError:
-                raise ValueError(f"{self.name}: the gzip data end too early; download the file again") from None
-            except (gzip.BadGzipFile, zlib.error) as error:
-                raise ValueError(
-                    f"{self.name}: the gzip data are damaged ({message_of(error)}); download the file again"
-                ) from None
+            except (EOFError, gzip.BadGzipFile, zlib.error) as error:
+                what = "end too early" if isinstance(error, EOFError) else f"are damaged ({message_of(error)})"
+                raise ValueError(f"{self.name}: the gzip data {what}; download the file again") from None
 
     def head(self) -> bytes:
         """Return the first bytes, unpacked."""
@@ -150,14 +150,14 @@ class Source:
             return stream.read(BLOCK)
 
     def lines(self) -> Iterator[tuple[int, bytes]]:
-        """Yield the lines, unpacked, with their numbers from 1; refuse lines that are too long, and too many bytes."""
+        """Yield the lines, unpacked, with their numbers from 1; refuse one that is too long."""
         with self.open() as stream:
-            packed, size, number = isinstance(stream, gzip.GzipFile), 0, 0
+            packed, number, unpacked = isinstance(stream, gzip.GzipFile), 0, 0
             while line := stream.readline(LONGEST_LINE + 1):
                 number += 1
-                size += len(line)
+                unpacked += len(line)
                 if packed:
-                    self.limit.check(size, " once unpacked", so_far=True)
+                    self.check_memory(unpacked, "if you trust it, unpack it first")
                 if len(line) > LONGEST_LINE:
                     raise ValueError(
                         f"{self.name}, line {number}: longer than {LONGEST_LINE >> 20} MB; check that it is text with "
@@ -166,10 +166,10 @@ class Source:
                 yield number, line.removeprefix(b"\xef\xbb\xbf") if number == 1 else line
 
 
-def open_source(path: str | Path, max_memory: int | None = None) -> Source:
-    """Return the source of that path; "-" is standard input. Content from a pipe is kept if it can be data."""
+def open_source(path: str | Path) -> Source:
+    """Return the source of that path; "-" is standard input. Content from a pipe is kept."""
     if str(path) == "-":
-        return _kept("standard input", sys.stdin.buffer, max_memory)
+        return _kept("standard input", sys.stdin.buffer)
     try:
         found = os.stat(path)
     except FileNotFoundError:
@@ -178,24 +178,19 @@ def open_source(path: str | Path, max_memory: int | None = None) -> Source:
         raise IsADirectoryError(f"{path} is a folder; name a file in it")
     if stat.S_ISFIFO(found.st_mode):
         with open(path, "rb") as stream:
-            return _kept(str(path), stream, max_memory)
+            return _kept(str(path), stream)
     if not stat.S_ISREG(found.st_mode):
         raise ValueError(f"{path} is neither a file nor a pipe; copy the data to a file")
-    return Source(str(path), Limit(str(path), found.st_size, max_memory))
+    return Source(str(path), found.st_size)
 
 
-def _kept(name: str, stream: BinaryIO, max_memory: int | None) -> Source:
-    part = stream.read(BLOCK)
-    if not part.startswith((GZIP, ZIP, PARQUET)):
-        check_text(name, part)
-    most = Limit(name, 0, max_memory).most
-    content = io.BytesIO()
-    while part:
-        content.write(part)
-        if content.tell() > most:
-            raise ValueError(f"{name} has more than {size_of(most)}; write it to a file, or pass max_memory=")
-        part = stream.read(1 << 20)
-    return Source(name, Limit(name, content.tell(), max_memory), content.getvalue())
+def _kept(name: str, stream: BinaryIO) -> Source:
+    """Return what a pipe holds, unless its beginning cannot be data: it may be endless."""
+    head = stream.read(BLOCK)
+    if not head.startswith((GZIP, PARQUET)):
+        check_text(name, head)
+    content = head + stream.read()
+    return Source(name, len(content), content)
 
 
 def check_text(name: str, head: bytes) -> None:
@@ -204,8 +199,9 @@ def check_text(name: str, head: bytes) -> None:
         raise ValueError(f"{name} is empty; {READ}")
     if head.startswith((b"\xff\xfe", b"\xfe\xff")):
         raise ValueError(f"{name} is UTF-16 text; save it as UTF-8")
-    for magic, what in ((ZIP, "npz"), (PARQUET, "parquet")):
-        if head.startswith(magic):
-            raise ValueError(f"{name} is {what}, not text; unpack it if it is gzipped, or pass format={what!r}")
+    if head.startswith(PARQUET):
+        raise ValueError(f"{name} is parquet, not text; unpack it if it is gzipped, or pass format='parquet'")
+    if head[30:43] == b"rankwise.json":  # the name of the first member of an archive
+        raise ValueError(f"{name} is a model, not data; name a file of samples instead")
     if found := _NOT_TEXT.search(head):
         raise ValueError(f"{name} is not text: byte 0x{found[0][0]:02x} at offset {found.start()}; {READ}")

@@ -8,6 +8,7 @@ from __future__ import annotations
 import hashlib
 import io
 import json
+import math
 import os
 import re
 import stat
@@ -18,16 +19,19 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 import numpy as np
+from numpy.lib.format import write_array
 from numpy.typing import NDArray
 
 from rankwise.io.files import open_atomic
-from rankwise.io.npz import ARCHIVE_ERRORS, npy_bytes, read_npy
 from rankwise.io.quoting import message_of, shown
 
 FORMAT, VERSION = "rankwise-model", 1
 _HEADER = "rankwise.json"
 _LARGEST_HEADER = 64 << 20
 _ARRAY_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,99}")
+# bool, integers and floats up to 8 bytes, and strings; and how the bytes of an array begin, in NumPy's format 1.0.
+_DTYPE = re.compile(r"[<|](b1|[iu][1248]|f[248]|U\d{1,7})")
+_NPY = b"\x93NUMPY\x01\x00"
 _AGAIN = "copy it again, or train the model again"
 
 
@@ -109,12 +113,14 @@ def write_model(path: str | Path, kind: str, header: Mapping[str, Any], arrays: 
     >>> file.kind, file.header, file.arrays["coef"]
     ('example', {'C': 1.0}, array([ 0.5, -1. ]))
     """
-    stored = {name: _storable(name, array) for name, array in sorted(arrays.items())}
-    contents = {name: npy_bytes(array) for name, array in stored.items()}
-    listed = [
-        {"name": name, "dtype": array.dtype.str, "shape": list(array.shape), "sha256": _digest(contents[name])}
-        for name, array in stored.items()
-    ]
+    listed, members = [], {}
+    for name, given in sorted(arrays.items()):
+        array = _storable(name, given)
+        file = io.BytesIO()
+        write_array(file, array, version=(1, 0), allow_pickle=False)
+        content = members[f"arrays/{name}.npy"] = file.getvalue()
+        entry = {"name": name, "dtype": array.dtype.str, "shape": list(array.shape), "sha256": _digest(content)}
+        listed.append(entry)
     document = {
         "format": FORMAT,
         "format_version": VERSION,
@@ -123,8 +129,8 @@ def write_model(path: str | Path, kind: str, header: Mapping[str, Any], arrays: 
         "header": dict(header),
         "arrays": listed,
     }
-    members = {_HEADER: _as_json(document)} | {f"arrays/{name}.npy": part for name, part in contents.items()}
-    with open_atomic(path) as file, zipfile.ZipFile(file, "w") as archive:
+    members = {_HEADER: _as_json(document), **members}
+    with open_atomic(path) as stream, zipfile.ZipFile(stream, "w") as archive:
         for name, content in members.items():
             info = zipfile.ZipInfo(name)  # always dated 1980, for equal bytes
             info.create_system, info.external_attr = 3, 0o644 << 16
@@ -169,11 +175,12 @@ def _storable(name: str, array: NDArray[Any]) -> NDArray[Any]:
     if not _ARRAY_NAME.fullmatch(name):
         raise ValueError(f"arrays: {shown(name)} is not a valid array name; use letters, digits and ._-")
     array = np.asarray(array, order="C")
-    if array.dtype.kind not in "biufU" or (array.dtype.kind != "U" and array.dtype.itemsize > 8):
+    array = array.astype(array.dtype.newbyteorder("<"), copy=False)
+    if not _DTYPE.fullmatch(array.dtype.str):
         raise ValueError(
             f"arrays: {shown(name)} has dtype {array.dtype}; only numbers of up to 64 bits and strings can be stored"
         )
-    return array.astype(array.dtype.newbyteorder("<"), copy=False)
+    return array
 
 
 def _digest(content: bytes) -> str:
@@ -247,7 +254,7 @@ def read_model(path: str | Path) -> ModelFile:
         raise ModelFileError(f"{path}: no such file; check the name and the folder") from None
     except PermissionError:
         raise ModelFileError(f"{path}: no permission to read it; change its mode or its owner") from None
-    except (*ARCHIVE_ERRORS, MemoryError) as error:
+    except Exception as error:  # whatever zipfile and json raise for bytes that are neither
         raise ModelFileError(f"{path}: damaged ({message_of(error)}); {_AGAIN}") from None
 
 
@@ -264,18 +271,44 @@ def _read(path: str, archive: zipfile.ZipFile, size: int) -> ModelFile:
         raise ModelFileError(f"{path}: {_HEADER} is larger than {_LARGEST_HEADER >> 20} MB; {_AGAIN}")
     document = _document(path, archive.read(members[0]))
     listed = document["arrays"]
-    names = [info.filename for info in members[1:]]
-    if names != [f"arrays/{entry['name']}.npy" for entry in listed]:
+    if [info.filename for info in members[1:]] != [f"arrays/{entry['name']}.npy" for entry in listed]:
         raise ModelFileError(f"{path}: its arrays differ from those listed in {_HEADER}; {_AGAIN}")
     arrays = {}
     for entry, info in zip(listed, members[1:], strict=True):
-        content = archive.read(info)
-        array = read_npy(io.BytesIO(content), len(content))
-        found = [array.dtype.newbyteorder("<").str, list(array.shape), _digest(content)]
-        if found != [entry["dtype"], entry["shape"], entry["sha256"]]:
-            raise ModelFileError(f"{path}: array {shown(entry['name'])} has changed since it was written; {_AGAIN}")
-        arrays[entry["name"]] = array
+        content, name = archive.read(info), entry["name"]
+        try:
+            if _digest(content) != entry["sha256"]:
+                raise ValueError("has changed since it was written")
+            arrays[name] = _array(content, entry["dtype"], entry["shape"])
+        except ValueError as error:
+            raise ModelFileError(f"{path}: array {shown(name)} {error}; {_AGAIN}") from None
     return ModelFile(document["kind"], document["header"], arrays, document["rankwise"])
+
+
+def _array(content: bytes, dtype: Any, shape: Any) -> NDArray[Any]:
+    """Return the array in .npy bytes, in native byte order; a ValueError unless they are of just this dtype and shape.
+
+    Their header is compared, not read: NumPy would evaluate it, and allocate whatever it claims.
+    """
+    if not isinstance(dtype, str) or not _DTYPE.fullmatch(dtype):
+        raise ValueError(f"has dtype {shown(dtype)}; only numbers of up to 64 bits and strings are read")
+    if not isinstance(shape, list) or not all(type(k) is int and k >= 0 for k in shape):
+        raise ValueError(f"has no shape, but {shown(shape)}")
+    header = f"{{'descr': {dtype!r}, 'fortran_order': False, 'shape': {tuple(shape)!r}, }}"
+    start = 10 + int.from_bytes(content[8:10], "little")
+    n = math.prod(shape)
+    if (
+        not content.startswith(_NPY)
+        or content[10:start].strip() != header.encode()
+        or len(content) != start + n * np.dtype(dtype).itemsize
+    ):
+        raise ValueError(f"is not a plain array of dtype {dtype} and shape {shown(shape)}")
+    array = np.ndarray(tuple(shape), dtype, content, start)
+    if array.dtype.kind == "b" and array.view("u1").max(initial=0) > 1:
+        raise ValueError("has booleans other than 0 and 1")
+    if array.dtype.kind == "U" and np.frombuffer(content, "<u4", offset=start).max(initial=0) > 0x10FFFF:
+        raise ValueError("has strings that are not valid Unicode")
+    return array.astype(array.dtype.newbyteorder("="))
 
 
 def _document(path: str, text: bytes) -> dict[str, Any]:
@@ -284,20 +317,23 @@ def _document(path: str, text: bytes) -> dict[str, Any]:
     if not isinstance(document, dict) or document.get("format") != FORMAT:
         raise ModelFileError(f"{path} is not a rankwise model: its format is not {FORMAT}")
     version, by = document.get("format_version"), document.get("rankwise")
-    if type(version) is not int or version < 1 or not isinstance(by, str):
-        raise ModelFileError(f"{path}: {_HEADER} does not say which version wrote it; {_AGAIN}")
-    if version > VERSION:
+    if type(version) is int and version > VERSION:
         raise ModelFileError(
             f"{path} was written by a newer rankwise ({shown(by)}, format {shown(version)}): upgrade rankwise"
         )
-    kind, header, arrays = (document.get(key) for key in ("kind", "header", "arrays"))
-    if not isinstance(kind, str) or not isinstance(header, dict) or not isinstance(arrays, list):
-        raise ModelFileError(f"{path}: {_HEADER} lacks kind, header or arrays; {_AGAIN}")
-    for entry in arrays:
-        name = entry.get("name") if isinstance(entry, dict) else None
-        if not isinstance(name, str) or not _ARRAY_NAME.fullmatch(name) or not {"dtype", "shape", "sha256"} <= {*entry}:
-            raise ModelFileError(f"{path}: {_HEADER} lists an array without name, dtype, shape or sha256; {_AGAIN}")
+    types = {"rankwise": str, "kind": str, "header": dict, "arrays": list}
+    plain = all(isinstance(document.get(key), known) for key, known in types.items())
+    if version != VERSION or not plain or not all(map(_is_entry, document["arrays"])):
+        raise ModelFileError(f"{path}: {_HEADER} lacks its version, kind, header or arrays; {_AGAIN}")
     return document
+
+
+def _is_entry(entry: Any) -> bool:
+    """Whether this lists an array."""
+    keys = {"name", "dtype", "shape", "sha256"}
+    if not isinstance(entry, dict) or not keys <= {*entry} or not isinstance(entry["name"], str):
+        return False
+    return _ARRAY_NAME.fullmatch(entry["name"]) is not None
 
 
 def _refuse_constant(name: str) -> NoReturn:

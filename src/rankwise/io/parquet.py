@@ -7,19 +7,10 @@ from typing import Any, BinaryIO
 import numpy as np
 from numpy.typing import NDArray
 
+from rankwise.arguments import first_true
 from rankwise.io.files import Source
 from rankwise.io.quoting import message_of, shown
-from rankwise.io.tables import (
-    LABELS,
-    QUERIES,
-    Columns,
-    Dataset,
-    Wanted,
-    check_size,
-    choose_columns,
-    repeated,
-    samples_of,
-)
+from rankwise.io.tables import LABELS, QUERIES, Dataset, Wanted, check_size, choose_columns, samples_of
 
 
 def read(source: Source, wanted: Wanted) -> Dataset:
@@ -42,47 +33,33 @@ def read(source: Source, wanted: Wanted) -> Dataset:
         kept = [k for k in range(len(columns.names)) if k not in columns.ignored]
         for k in kept:
             _check_type(schema.field(k), source, is_query=k == columns.query)
-        # As they are read, and the samples made from them. What groups say of their columns may abort pyarrow.
-        unpacked = sum(group.total_byte_size for group in groups)
-        source.limit.check(max(unpacked, 8 * n * metadata.num_columns) + 8 * n * (len(columns.features) + 1))
-        # Queries stay codes of their names: a name that is on every row may be very long.
-        coded = [] if columns.query is None else [columns.names[columns.query]]
+        # What groups say of their columns may abort pyarrow.
+        unpacked = max(sum(group.total_byte_size for group in groups), 8 * n * metadata.num_columns)
+        source.check_memory(unpacked, "write it again, without compression")
         try:
-            file = ParquetFile(stream, metadata=metadata, read_dictionary=coded, page_checksum_verification=True)
             table = file.read(columns=[columns.names[k] for k in kept])
             table.validate(full=True)
         except broken as error:
             raise ValueError(_not_whole(source, error)) from None
     if table.num_rows != n:
         raise ValueError(f"{source.name} has {table.num_rows} rows, but its metadata say {n}; write it again")
-    return _samples(source, table, columns)
 
-
-def _samples(source: Source, table: Any, columns: Columns) -> Dataset:
-    from pyarrow import types
-
-    def column(k: int) -> Any:
-        found, where = table.column(columns.names[k]), f"column {shown(columns.names[k])}"
+    def column(k: int) -> NDArray[Any]:
+        found, name = table.column(columns.names[k]), shown(columns.names[k])
         if found.null_count:
-            row = int(np.argmax(found.is_null().to_numpy()))
-            raise ValueError(f"{source.name}, row {row + 1}, {where}: missing; fill it in, or remove the row")
-        return found
+            missing = int(np.argmax(found.is_null().to_numpy()))
+            raise ValueError(f"{source.name}, row {missing + 1}, column {name}: missing; fill it in, or remove the row")
+        values: NDArray[Any] = found.to_numpy()
+        if values.dtype.kind == "f" and (row := first_true(~np.isfinite(values))) is not None:
+            raise ValueError(
+                f"{source.name}, row {row + 1}, column {name}: {values[row]} is not finite; remove or replace it"
+            )
+        return values
 
-    def queries() -> NDArray[Any]:
-        found = column(columns.query or 0)
-        if types.is_integer(found.type):
-            numbers: NDArray[Any] = found.to_numpy()
-            return numbers
-        found = found.combine_chunks() if found.num_chunks != 1 else found.chunk(0)
-        if not types.is_dictionary(found.type):
-            found = found.dictionary_encode()
-        names, codes = found.dictionary.to_pylist(), found.indices.to_numpy()
-        return np.array(names)[codes] if types.is_integer(found.type.value_type) else repeated(source, names, codes)
-
-    def fault(row: int, name: str, value: float) -> str:
-        return f"{source.name}, row {row + 1}, column {shown(name)}: {value} is not finite; remove or replace it"
-
-    return samples_of(source, columns, lambda k: column(k).to_numpy(), queries, fault)
+    qid = None if columns.query is None else column(columns.query)
+    if qid is not None and qid.dtype.kind == "O":
+        qid = qid.astype(str)
+    return samples_of(source.name, columns, column, qid)
 
 
 def _not_whole(source: Source, error: Exception) -> str:

@@ -9,8 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from rankwise.arguments import as_array, is_whole
-from rankwise.io.files import Source
+from rankwise.arguments import check_whole, is_whole
 from rankwise.io.quoting import shown
 
 LABELS = ("label", "y", "target", "relevance")
@@ -67,12 +66,12 @@ class Wanted:
     feature_names: Sequence[str] | None = None
     label: str | None = None
     query: str | None = None
-    require_labels: bool = True
     ignore: Sequence[str] = ()
+    require_labels: bool = True
 
     def __post_init__(self) -> None:
-        if self.n_features is not None and (not is_whole(self.n_features) or self.n_features < 1):
-            raise ValueError(f"n_features must be a whole number, at least 1, got {shown(self.n_features)}")
+        if self.n_features is not None:
+            check_whole(1, n_features=self.n_features)
         if self.first_index is not None and (not is_whole(self.first_index) or self.first_index not in (0, 1)):
             raise ValueError(f"first_index must be 0 or 1, got {shown(self.first_index)}")
         if isinstance(self.ignore, str):
@@ -97,49 +96,52 @@ class Columns(NamedTuple):
     label: int | None
     query: int | None
     features: list[int]
-    ignored: frozenset[int] = frozenset()
+    ignored: frozenset[int]
 
 
 def choose_columns(names: Sequence[str], wanted: Wanted, where: str) -> Columns:
     """Choose the columns of a table by name: the label, the query, and the features in the required order."""
     check_names(names, where)
-    label = _one_of(names, wanted.label, LABELS, "label", wanted, where)
+    features = wanted.feature_names
+    label = _column(names, wanted.label, LABELS, "label", features, where)
     if label is None and wanted.require_labels:
         raise ValueError(f"{where}: no column {' or '.join(map(repr, LABELS))}; name the label column with label=")
-    query = _one_of(names, wanted.query, QUERIES, "query", wanted, where)
+    query = _column(names, wanted.query, QUERIES, "query", features, where)
     if label is not None and label == query:
         raise ValueError(f"{where}: column {shown(names[label])} cannot be both the label and the query")
-    ignored = frozenset(_number_of(name, names, "ignore", where) for name in wanted.ignore)
+    ignored = frozenset(_index(name, names, "ignore", where) for name in wanted.ignore)
     for role, k in (("label", label), ("query", query)):
-        if k in ignored and k is not None:
+        if k is not None and k in ignored:
             raise ValueError(f"{where}: column {shown(names[k])} is the {role} and cannot be ignored as well")
     rest = [k for k in range(len(names)) if k not in (label, query, *ignored)]
-    if wanted.feature_names is None:
-        return Columns(names, label, query, rest, ignored)
-    number = {names[k]: k for k in rest}
-    if missing := [name for name in wanted.feature_names if name not in number]:
-        raise ValueError(f"{where}: no column {_list(missing)}; the data must have every feature of the model")
-    if extra := [name for name in number if name not in set(wanted.feature_names)]:
-        raise ValueError(
-            f"{where}: the model has no feature {_list(extra)}; remove it, or name it with label=, query= or ignore="
-        )
-    return Columns(names, label, query, [number[name] for name in wanted.feature_names], ignored)
+    if features is not None:
+        index = {names[k]: k for k in rest}
+        if missing := [name for name in features if name not in index]:
+            raise ValueError(f"{where}: no column {_list(missing)}; the data must have every feature of the model")
+        if extra := [name for name in index if name not in set(features)]:
+            raise ValueError(
+                f"{where}: the model has no feature {_list(extra)}; remove it, or name it with label=, query= or "
+                "ignore="
+            )
+        rest = [index[name] for name in features]
+    return Columns(names, label, query, rest, ignored)
 
 
-def _number_of(asked: str, names: Sequence[str], option: str, where: str) -> int:
+def _index(asked: str, names: Sequence[str], option: str, where: str) -> int:
     if asked not in names:
         raise ValueError(f"{where}: no column {shown(asked)}, asked for by {option}=; the columns are {_list(names)}")
     return names.index(asked)
 
 
-def _one_of(
-    names: Sequence[str], asked: str | None, usual: Sequence[str], what: str, wanted: Wanted, where: str
+def _column(
+    names: Sequence[str], asked: str | None, usual: Sequence[str], role: str, features: Sequence[str] | None, where: str
 ) -> int | None:
+    """Return the column of a role: the one asked for, else the one of a usual name that is no feature of the model."""
     if asked is not None:
-        return _number_of(asked, names, what, where)
-    found = [name for name in usual if name in names and name not in (wanted.feature_names or ())]
+        return _index(asked, names, role, where)
+    found = [name for name in usual if name in names and name not in (features or ())]
     if len(found) > 1:
-        raise ValueError(f"{where}: columns {_list(found)} could each be the {what}; name it with {what}=")
+        raise ValueError(f"{where}: columns {_list(found)} could each be the {role}; name it with {role}=")
     return names.index(found[0]) if found else None
 
 
@@ -166,103 +168,21 @@ def _list(names: Iterable[str]) -> str:
 
 def check_size(name: str, n: int, d: int, width: int | None = None) -> None:
     """Refuse data without samples or features, or with another number of features than required."""
-    if n < 1:
-        raise ValueError(f"{name} holds no samples; give at least one")
-    if d < 1:
-        raise ValueError(f"{name} holds no features; give at least one")
+    for what, number in (("samples", n), ("features", d)):
+        if number < 1:
+            raise ValueError(f"{name} holds no {what}; give at least one")
     if width not in (None, d):
         raise ValueError(f"{name} has {d} features, but the model has {width}; use data made for the model")
 
 
 def samples_of(
-    source: Source,
-    columns: Columns,
-    column: Callable[[int], NDArray[Any]],
-    queries: Callable[[], NDArray[Any]],
-    fault: Callable[[int, str, float], str],
+    source: str, columns: Columns, column: Callable[[int], NDArray[Any]], qid: NDArray[Any] | None
 ) -> Dataset:
-    """Return a table's columns, of numbers (n,) each, as samples. fault: what is wrong with a row, column and value."""
+    """Return a table's columns, of finite numbers (n,) each, as samples."""
     parts = [column(k) for k in columns.features]
     narrow = all(part.dtype.kind == "f" and part.dtype.itemsize <= 4 for part in parts)
     X = np.empty((parts[0].size, len(parts)), dtype=np.float32 if narrow else np.float64)
     for k, part in enumerate(parts):
         X[:, k] = part
-    names = [columns.names[k] for k in columns.features]
-    if found := find_not_finite(X):
-        raise ValueError(fault(found[0], names[found[1]], found[2]))
-    y = None
-    if columns.label is not None:
-        y = column(columns.label).astype(np.float64)
-        if found := find_not_finite(y[:, None]):
-            raise ValueError(fault(found[0], columns.names[columns.label], found[2]))
-    return Dataset(X, y, None if columns.query is None else queries(), names, None, source.name)
-
-
-def repeated(source: Source, names: Sequence[str], codes: NDArray[np.intp]) -> NDArray[Any]:
-    """Return names[codes] as an array of strings, each of which takes as much memory as the longest."""
-    source.limit.check(4 * max(map(len, names), default=0) * (codes.size + len(names)))
-    return np.array(names)[codes]
-
-
-def find_not_finite(X: Any) -> tuple[int, int, float] | None:
-    """Return row, column and value of the first entry that is not finite, or None."""
-    values = X if isinstance(X, np.ndarray) else X.data
-    # The minimum and maximum are not finite if any value is not, and they need no memory.
-    if values.size == 0 or (np.isfinite(values.min()) and np.isfinite(values.max())):
-        return None
-    k = int(np.argmax(~np.isfinite(values).ravel()))
-    if values is X:
-        row, column = divmod(k, int(X.shape[1]))
-    else:
-        row, column = row_of(X, k), int(X.indices[k])
-    return row, column, float(values.ravel()[k])
-
-
-def row_of(X: Any, k: int) -> int:
-    """Return the row of the k-th stored entry of a CSR matrix."""
-    return int(np.searchsorted(X.indptr, k, side="right")) - 1
-
-
-def checked(source: str, X: Any, y: Any = None, qid: Any = None, feature_names: Any = None, where: str = "") -> Dataset:
-    """Return arrays as a Dataset. where: what errors begin with, such as the name of a file."""
-    if hasattr(X, "tocsr"):
-        X = X.tocsr()
-        if not X.has_canonical_format:
-            X = X.copy()
-            X.sum_duplicates()
-    else:
-        X = as_array(X, "X")
-    if X.ndim != 2 or X.dtype.kind not in "biuf":
-        raise ValueError(f"{where}X must be a two-dimensional array of numbers, got {described(X)}")
-    X = X.astype(np.float32 if X.dtype.kind == "f" and X.dtype.itemsize <= 4 else np.float64, copy=False)
-    X = np.ascontiguousarray(X) if isinstance(X, np.ndarray) else X
-    n, d = X.shape
-    check_size(source, n, d)
-    if found := find_not_finite(X):
-        raise ValueError(f"{where}X[{found[0]}, {found[1]}] is {found[2]}; remove or replace it")
-    if y is not None:
-        y = as_array(y, "y")
-        if y.shape != (n,) or y.dtype.kind not in "biuf":
-            raise ValueError(f"{where}y must be {n} numbers, one per row of X, got {described(y)}")
-        y = y.astype(np.float64)
-        if found := find_not_finite(y[:, None]):
-            raise ValueError(f"{where}y[{found[0]}] is {found[2]}; give every sample a finite label")
-    if qid is not None:
-        qid = as_array(qid, "qid")
-        if qid.dtype.kind == "O" and all(isinstance(part, str) for part in qid):
-            qid = qid.astype(str)
-        if qid.shape != (n,) or qid.dtype.kind not in "iuU":
-            raise ValueError(f"{where}qid must be {n} whole numbers or strings, got {described(qid)}")
-    if feature_names is not None:
-        feature_names = list(feature_names)
-        if len(feature_names) != d:
-            raise ValueError(
-                f"{where}feature_names has {len(feature_names)} names but X has {d} columns; name each column"
-            )
-        check_names(feature_names, f"{where}feature_names")
-    return Dataset(X, y, qid, feature_names, None, source)
-
-
-def described(array: Any) -> str:
-    """Return the dtype and shape of an array, as errors name them."""
-    return f"{array.dtype} of shape {shown(array.shape)}"
+    y = None if columns.label is None else column(columns.label).astype(np.float64)
+    return Dataset(X, y, qid, [columns.names[k] for k in columns.features], None, source)

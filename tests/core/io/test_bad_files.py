@@ -3,11 +3,6 @@
 from __future__ import annotations
 
 import gzip
-import os
-import struct
-import subprocess
-import sys
-import zipfile
 from pathlib import Path
 from typing import Any
 
@@ -24,34 +19,24 @@ from rankwise.io.quoting import message_of, shorten, shown
 LONG = "9" * 50_000
 BAD_SVMLIGHT = [
     ("1 1:2\n1:0.5 2:1\n", r"line 2: no label before '1:0\.5'; begin the line with one"),
-    ("qid:1 1:2\n", r"line 1: no label before 'qid:1'"),
     ("1 1:2\n\nspam 1:2\n", r"line 3: the label 'spam' is not a number"),
     ("#c\n1 1:2\nnan 1:2\n", r"line 3: the label is nan; give every sample a finite one"),
     ("1 1:2 3\n", r"line 1: '3' is not of the form index:value"),
-    ("1 1:2\n1 1: 2:3\n", r"line 2: the value in '1:' is not a number"),
-    ("1 1:2\n1 1:x\n", r"line 2: the value in '1:x' is not a number"),
+    ("1 1:2\n1 1:x\n", r"line 2: '1:x' is not of the form index:value, two numbers; use spaces only"),
     ("1 1:2\n\n# c\n1 1:2 2:nan\n", r"line 4: feature 2 is nan; remove or replace it"),
-    ("1 1:2\n1 1:1e999\n", r"line 2: feature 1 is inf"),
-    ("1 a:2\n", r"line 1: 'a:2' does not begin with a feature number"),
-    ("1 -1:2\n", r"line 1: '-1:2' does not begin with a feature number"),
+    ("1 a:2\n", r"line 1: 'a:2' is not of the form index:value"),
     ("1 99999999999:2\n", r"line 1: the index in '99999999999:2' is too large"),
     (f"1 {LONG}:2\n", r"line 1: the index in '9{40}'… is too large"),
     ("1 1:2\n1 2:1 1:2\n", r"line 2: index 1 comes after 2; put the features in ascending order"),
-    ("1 2:1 2:2\n", r"line 1: index 2 comes after 2"),
-    ("1 1:1_0\n", r"line 1: the value in '1:1_0' is not a number"),
+    ("1 1:1_0\n", r"line 1: '1:1_0' is not of the form index:value"),
     ("1 1:2\n1 qid:1 1:2\n", r"line 2: this line has a qid but earlier lines have none; give all lines a qid, or none"),
     ("1 qid:1 1:2\n1 1:2\n", r"line 2: this line has no qid but earlier lines have one"),
     ("1 qid:a 1:2\n", r"line 1: 'qid:a' is not of the form qid:number; number the queries, or use CSV"),
-    ("1 qidd:1 1:2\n", r"line 1: 'qidd:1' is not of the form qid:number"),
-    ("1 qid:99999999999999999999 1:2\n", r"line 1: .* is beyond 64 bits"),
     (f"1 qid:{LONG} 1:2\n", r"line 1: .* is beyond 64 bits"),
-    ("1 1:2 qid:3\n", r"line 1: 'qid:3' does not begin with a feature number"),
     ("1\n0\n", r"holds no features"),
     ("\n \n# c\n", r"holds no samples"),
-    ("1 1:2\n" * 20_000 + "1 \0\x1b:2\n", r"line 20001: '\\x00\\x1b:2' does not begin"),
-    ("The quick brown fox\n", r"line 1: the label 'The' is not a number"),
+    ("1 1:2\n" * 20_000 + "1 \0\x1b:2\n", r"line 20001: '\\x00\\x1b:2' is not of the form"),
     (f"{LONG}x 1:2\n", r"line 1: the label '9{40}'… is not a number"),
-    (f"1 1:{LONG}x\n", r"line 1: the value in '1:9{38}'… is not a number"),
 ]
 BAD_CSV = [
     ("1,2,3\n4,5,6\n", r"line 1: the header has numbers, not column names; add a line of names"),
@@ -59,65 +44,43 @@ BAD_CSV = [
     ("\n\n", r"holds no samples; begin it with a line of column names"),
     ("a,b\n1,2\n", r"line 1: no column 'label' or 'y' or 'target' or 'relevance'; name the label column"),
     ("y,label,a\n1,2,3\n", r"line 1: columns 'label', 'y' could each be the label; name it with label="),
-    ("y,qid,group\n1,2,3\n", r"line 1: columns 'qid', 'group' could each be the query"),
     ("label,qid\n1,2\n", r"holds no features"),
     ("label,a,a\n1,2,3\n", r"line 1: two columns have the name 'a'; rename one"),
     (",label,a\n0,1,2\n", r"line 1: column 1 has no name; with pandas, pass index=False"),
     (f"label,__index_level_{LONG}\n1,2\n", r"line 1: column .* is an index of pandas"),
     ("label,a,b\n1,2,3\n\n1,x,3\n", r"line 4, column 'a': 'x' is not a number"),
     ("label,a\n1,2\nyes,3\n", r"line 3, column 'label': 'yes' is not a number"),
-    ("label,a\n1,1_0\n", r"line 2, column 'a': '1_0' is not a number"),
     ("label;a\n1;0,5\n", r"line 2, column 'a': '0,5' is not a number"),
     ("label,a,b\n1,,3\n", r"line 2, column 'a': missing \(''\); fill it in, or remove the line"),
-    ("label\ta\tb\n1\t2\t3\n\t\t\n", r"line 3, column 'label': missing"),
     ("label,a\n1,2\n1,NA\n", r"line 3, column 'a': missing \('NA'\)"),
-    ("label,a\n1,nan\n", r"line 2, column 'a': missing \('nan'\)"),
     ("label,a\n1,2\n1,-inf\n", r"line 3, column 'a': '-inf' is not finite"),
-    ("label,a\n1,1e999\n", r"line 2, column 'a': '1e999' is not finite"),
     (f"label,a\n1,{LONG}\n", r"line 2, column 'a': '9{40}'… is not finite"),
-    (f"label,a\n1,{LONG}x\n", r"line 2, column 'a': '9{40}'… is not a number"),
     ("label,qid,a\n1,u,3\n1, ,3\n", r"line 3, column 'qid': missing"),
     ("label,a,b\n1,2,3\n1,2\n", r"line 3: 2 cells, but the header has 3; correct the line"),
-    ("label,a\n1,2,3\n1,2,3\n", r"line 2: 3 cells, but the header has 2"),
-    ("label,a\n1,2 # two\n", r"line 2, column 'a': '2 # two' is not a number"),
     ("label,a\r\r1,2\r0,x\r\n1,4\r", r"line 4, column 'a': 'x' is not a number"),
     ('label,qid\n1,"2\n1,3\n', r"line 2: a quote is not closed; close it, or remove it"),
     ('label,"a\n1,2\n', r"line 1: a quote is not closed"),
     (f"label,a\n1,2\n1,{'z' * 200_000}\n", r"line 3: field larger than field limit.*; correct the line"),
     (f"{'z' * 200_000},a\n1,2\n", r"line 1: the header cannot be read \(field larger than .*; correct it"),
-    (f"label,{LONG}x,{LONG}x\n1,2,3\n", r"line 1: two columns have the name '9{40}'…"),
     ("label,a\n1,2\n1,٣\n", r"line 3, column 'a': '٣' is not a number; .* 0 to 9"),
-    ("label,a\n1,2\n３,4\n", r"line 3, column 'label': '３' is not a number; .* 0 to 9"),
-    ("label,a\n1,٣٫٥\n", r"line 2, column 'a': '٣٫٥' is not a number; .* 0 to 9, a point"),
     ("label,a\n1,−3\n", r"line 2, column 'a': '−3' is not a number; .* a minus"),
     ("label a b\n1 2 3\n", r"line 1: the header has one column, 'label a b'; separate columns by commas, tabs or"),
-    ("label|a\n1|2\n", r"line 1: the header has one column, 'label\|a'; separate"),
     ("label,a\n" + "1,2\n" * 20_000 + "1,\0\n", r"line 20002"),
 ]
 BAD_BYTES = [
     ("x.svm", b"", r"x\.svm is empty; SVMlight/LETOR, CSV and TSV"),
-    ("x.csv", b"", r"x\.csv is empty"),
-    ("x.npz", b"", r"x\.npz: .*write it again"),
     ("x.parquet", b"", r"x\.parquet is not a complete Parquet file"),
     ("x.svm", b"1 1:\x002\n", r"x\.svm is not text: byte 0x00 at offset 4"),
     ("x", bytes(range(256)) * 999, r"x is not text: byte 0x00 at offset 0; .* and Parquet are read"),
     ("x", b"hello world\n", r"x: cannot tell its format from 'hello world'; SVMlight/LETOR.*pass format="),
-    ("x", f"{LONG}x\n".encode(), r"x: cannot tell its format from '9{40}'…"),
     ("x.csv", "label,a\n1,2\n".encode("utf-16"), r"x\.csv is UTF-16 text; save it as UTF-8"),
     ("x.csv", "label,a\n1,2\n1,é\n".encode("latin-1"), r"line 3: byte 0xe9 is not UTF-8"),
-    ("x.csv", "label,é\n1,2\n".encode("latin-1"), r"line 1: byte 0xe9 is not UTF-8"),
-    ("x.txt", b"PK\x03\x04....", r"x\.txt is npz, not text; .*pass format='npz'"),
+    ("x.npz", b"PK\x03\x04....", r"x\.npz is not text: byte 0x03 at offset 2; .* and Parquet are read"),
     ("x.csv", b"PAR1....", r"x\.csv is parquet, not text"),
     ("x.parquet.gz", gzip.compress(b"PAR1...."), r"is parquet, not text; unpack it"),
     ("x.svm.gz", gzip.compress(b"1 1:2\n" * 99)[:-9], r"x\.svm\.gz: the gzip data end too early; download"),
-    ("x.csv.gz", gzip.compress(os.urandom(99).hex().encode() * 9)[:-3], r"the gzip data end too early"),
     ("x.svm.gz", b"\x1f\x8b\x08\0\0\0\0\0\0\xff\xff\xff\xff", r"x\.svm\.gz: the gzip data are damaged"),
-    ("x.svm.gz", b"\x1f\x8b", r"x\.svm\.gz: the gzip data end too early"),
-    ("x.svm.gz", gzip.compress(b"1 1:2\n") + b"zz", r"the gzip data are damaged"),
     ("x.svm.gz", gzip.compress(bytes(9)), r"x\.svm\.gz is not text: byte 0x00 at offset 0"),
-    ("x.svm.gz", gzip.compress(b""), r"x\.svm\.gz is empty"),
-    ("x.npz", b"1 1:2\n", r"x\.npz: File is not a zip file"),
-    ("x.parquet", b"1 1:2\n", r"x\.parquet is not a complete Parquet file"),
     ("x.pq", b"PAR1" + bytes(20) + b"\x10\0\0\0PAR1", r"x\.pq is not a complete Parquet file"),
     *(("x.svm", text.encode(), said) for text, said in BAD_SVMLIGHT),
     *(("x.csv", text.encode(), said) for text, said in BAD_CSV),
@@ -159,37 +122,35 @@ def test_a_line_without_end_is_refused(tmp_path: Path, monkeypatch: pytest.Monke
         refused(tmp_path / name, rf"{name}, line 2: longer than 1 MB")
 
 
-@pytest.mark.parametrize("unit", [b"\n", b" \r\n", b"\t\n", b"#\n", b" # c\n"])
-@pytest.mark.parametrize("suffix", ["svm", "csv"])
-def test_blank_lines_and_comments_are_counted(unit: bytes, suffix: str, tmp_path: Path) -> None:
-    if suffix == "csv" and unit.strip(b" \r\n"):
-        return  # a cell, in CSV
-    head, rows = (b"", (b"1 1:2\n", b"0 1:3\n", b"0 1:x\n"))
-    if suffix == "csv":
-        head, rows = (b"label,a\n", (b"1,2\n", b"0,3\n", b"0,x\n"))
-    path, n = tmp_path / f"x.{suffix}", 2000
-    content = unit * 3 + head + rows[0] + unit * n + rows[1] + unit
+BLANK = [("svm", unit) for unit in (b"\n", b" \r\n", b"\t\n", b"#\n", b" # c\n")] + [("csv", b"\n"), ("csv", b" \r\n")]
+ROWS = {"svm": (b"", b"1 1:2\n", b"0 1:3\n", b"0 1:x\n"), "csv": (b"label,a\n", b"1,2\n", b"0,3\n", b"0,x\n")}
+
+
+@pytest.mark.parametrize(("suffix", "unit"), BLANK)
+def test_blank_lines_and_comments_are_counted(suffix: str, unit: bytes, tmp_path: Path) -> None:
+    path, n, (head, first, second, bad) = tmp_path / f"x.{suffix}", 2000, ROWS[suffix]
+    content = unit * 3 + head + first + unit * n + second + unit
     path.write_bytes(content)
     assert read_data(path).X.ravel().tolist() == [2.0, 3.0]
-    path.write_bytes(content + rows[2])
+    path.write_bytes(content + bad)
     refused(path, rf"line {3 + bool(head) + n + 4}[,:]")
 
 
-NO_MEMORY = """
-import resource, sys
-from rankwise.io import npz, read_data
-used = int(open("/proc/self/statm").read().split()[0]) * resource.getpagesize()
-resource.setrlimit(resource.RLIMIT_AS, (used + 200 * 10**6, -1))
-read_data(sys.argv[1])
-"""
-
-
-@pytest.mark.skipif(sys.platform != "linux", reason="memory is limited as Linux does it")
-def test_data_that_no_memory_is_left_for_are_refused_by_name(tmp_path: Path) -> None:
-    np.savez_compressed(tmp_path / "x.npz", X=np.zeros((50_000, 1000), bool), y=np.zeros(50_000))
-    command = [sys.executable, "-c", NO_MEMORY, str(tmp_path / "x.npz")]
-    run = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert "x.npz takes more memory than is free; use fewer samples or features" in run.stderr.splitlines()[-1]
+def test_small_files_of_huge_data_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(files, "FREE", 10**5)
+    (tmp_path / "x.svm.gz").write_bytes(gzip.compress(b"0 1:0\n" * 200_000))
+    (tmp_path / "x.csv.gz").write_bytes(gzip.compress(b"label,a\n" + b" " * 10**6 + b"\n"))
+    (tmp_path / "x.svm").write_text("0 1:1\n1 2147483646:1\n")
+    pd.DataFrame({"label": np.zeros(200_000), "a": np.zeros(200_000)}).to_parquet(tmp_path / "x.parquet")
+    for name, remedy in {
+        "x.svm.gz": "if you trust it, unpack it first",
+        "x.csv.gz": "if you trust it, unpack it first",
+        "x.svm": "number the features from 1, not to 2147483646",
+        "x.parquet": "write it again, without compression",
+    }.items():
+        refused(tmp_path / name, rf"{name} has [\d,]+ bytes, but would take [\d,]+ in memory; {remedy}")
+    monkeypatch.setattr(files, "FREE", 10**9)
+    assert all(len(read_data(tmp_path / name).X) == 200_000 for name in ("x.svm.gz", "x.parquet"))
 
 
 # Options
@@ -208,10 +169,10 @@ def test_data_that_do_not_fit_the_model_are_refused(tmp_path: Path) -> None:
 
 
 BAD_OPTIONS: list[tuple[dict[str, Any], str]] = [
-    ({"format": "xlsx"}, r"unknown format='xlsx'; use one of 'svmlight', 'csv', 'parquet', 'npz'"),
+    ({"format": "xlsx"}, r"unknown format='xlsx'; use one of 'svmlight', 'csv', 'parquet'"),
     ({"format": LONG}, r"unknown format='9{40}'…; use one of"),
-    ({"n_features": 0}, r"n_features must be a whole number, at least 1, got 0"),
-    ({"n_features": 2.0}, r"n_features must be a whole number"),
+    ({"n_features": 0}, r"n_features must be at least 1, got 0"),
+    ({"n_features": 2.0}, r"n_features must be an integer, got float"),
     ({"first_index": 2}, r"first_index must be 0 or 1, got 2"),
     ({"first_index": True}, r"first_index must be 0 or 1, got True"),
     ({"first_index": 10**4000}, r"first_index must be 0 or 1, got 10{39}…"),
@@ -245,16 +206,13 @@ BAD_COLUMNS: list[tuple[dict[str, Any], str]] = [
 
 
 @pytest.mark.parametrize(("options", "said"), BAD_COLUMNS, ids=lambda part: part if type(part) is str else "")
-@pytest.mark.parametrize("suffix", ["csv", "tsv", "parquet"])
+@pytest.mark.parametrize("suffix", ["csv", "parquet"])
 def test_columns_that_cannot_be_what_is_asked_are_refused(
     suffix: str, options: dict[str, Any], said: str, tmp_path: Path
 ) -> None:
     path = tmp_path / f"x.{suffix}"
     frame = pd.DataFrame({"id": ["u", "v"], "a": [0.5, 1.5], "label": [1, 0], "search": ["q", "r"], "b": [2, 3]})
-    if suffix == "parquet":
-        frame.to_parquet(path)
-    else:
-        frame.to_csv(path, index=False, sep="\t" if suffix == "tsv" else ",")
+    frame.to_parquet(path) if suffix == "parquet" else frame.to_csv(path, index=False)
     refused(path, said, **options)
 
 
@@ -310,97 +268,9 @@ def test_damaged_parquet_without_checksums_is_refused_or_read(tmp_path: Path, rn
         assert said.startswith(str(path)) or len(found.X) == len(found.y) == 40
 
 
-# NPZ
-
-XY: dict[str, Any] = {"X": np.eye(2), "y": np.zeros(2)}
-BAD_NPZ: list[tuple[dict[str, Any], str]] = [
-    ({"X": np.array([[None]])}, r"array 'X': an array of dtype '\|O'; only numbers of up to 64 bits and strings"),
-    ({"X": np.zeros(2, "f8,f8")}, r"array 'X': an array of dtype '\|V16'"),
-    ({"X": np.zeros((2, 2), complex)}, r"array 'X': an array of dtype '<c16'"),
-    ({"X": np.array([["a"]])}, r"X must be a two-dimensional array of numbers, got <U1 of shape"),
-    ({"X": np.zeros(2)}, r"X must be a two-dimensional array of numbers, got float64 of shape \(2,\)"),
-    ({"X": np.eye(2)}, r"no array 'y'; store the labels as y"),
-    ({"y": np.zeros(2)}, r"no array 'X'; store the samples as X"),
-    (XY | {"X": np.array([[1, 2], [3, np.nan]])}, r"X\[1, 1\] is nan; remove or replace it"),
-    (XY | {"y": np.zeros(1)}, r"y must be 2 numbers, one per row of X, got float64 of shape \(1,\)"),
-    (XY | {"y": np.array([0, np.inf])}, r"y\[1\] is inf; give every sample a finite label"),
-    (XY | {"y": np.array(["a", "b"])}, r"y must be 2 numbers, one per row of X, got <U1"),
-    (XY | {"qid": np.zeros(3, int)}, r"qid must be 2 whole numbers or strings, got int64 of shape \(3,\)"),
-    (XY | {"qid": np.zeros(2)}, r"qid must be 2 whole numbers or strings, got float64"),
-    (XY | {"feature_names": np.array(["a"])}, r"feature_names has 1 names but X has 2 columns"),
-    (XY | {"feature_names": np.ones(2)}, r"names must be strings, got"),
-    (XY | {"weights": np.zeros(2)}, r"array 'weights': unknown or duplicate; an archive of"),
-    ({"X": np.empty((0, 2)), "y": np.empty(0)}, r"x\.npz holds no samples"),
-    (XY | {"X": np.empty((2, 0))}, r"x\.npz holds no features"),
-]
-
-
-@pytest.mark.parametrize(("arrays", "said"), BAD_NPZ, ids=lambda part: part if type(part) is str else "")
-def test_bad_npz_arrays_are_refused(arrays: dict[str, Any], said: str, tmp_path: Path) -> None:
-    np.savez(tmp_path / "x.npz", **arrays)
-    refused(tmp_path / "x.npz", said)
-
-
-HEADER = "{'descr': '<f8', 'fortran_order': False, 'shape': (2, 1), }"
-NO_HEADER, NO_MATCH = "not the header of a plain array", "bytes do not match an array of float64"
-BAD_HEADERS = [
-    (HEADER.replace("(2, 1)", "tuple([2, 1])"), NO_HEADER),
-    (HEADER.replace("2", "-" * 9000 + "2"), NO_HEADER),
-    (HEADER.replace("2", "(" * 9000), NO_HEADER),
-    (HEADER.replace("'descr'", "1"), NO_HEADER),
-    (HEADER.replace("'descr'", "[]"), NO_HEADER),
-    (HEADER.replace("2", "9" * 9000), NO_HEADER),
-    (HEADER.replace("<f8", "float65"), NO_HEADER),
-    (HEADER + " " * 20_000, NO_HEADER),
-    (HEADER.replace("2", "1000000000000"), NO_MATCH),
-    (HEADER.replace("2", "9" * 4000), NO_MATCH),
-    (HEADER.replace("(2, 1)", "(-2, -1)"), NO_MATCH),
-    (HEADER.replace("(2, 1)", "(2, True)"), NO_MATCH),
-    (HEADER.replace("(2, 1)", f"(2, {'1, ' * 40})"), NO_MATCH),
-    (HEADER.replace("<f8", "(2,)f8").replace("(2, 1)", "(1, 1)"), r"dtype '\|V16'"),
-    (HEADER.replace("<f8", "|O"), r"dtype '\|O'"),
-    (None, r"not an array of NumPy's format 1\.0"),  # a format whose headers have any length
-]
-
-
-@pytest.mark.parametrize(("header", "said"), [(HEADER, ""), *BAD_HEADERS], ids=lambda part: str(part)[:50])
-def test_arrays_that_are_not_what_their_headers_say_are_refused(header: str | None, said: str, tmp_path: Path) -> None:
-    text = (header or HEADER).encode()
-    version, length = (b"\x02\x00", "<I") if header is None else (b"\x01\x00", "<H")
-    content = b"\x93NUMPY" + version + struct.pack(length, len(text)) + text + np.array([1.0, 2.0]).tobytes()
-    with zipfile.ZipFile(tmp_path / "x.npz", "w") as archive:
-        archive.writestr("X.npy", content)
-    if said:
-        refused(tmp_path / "x.npz", rf"array 'X': .*{said}.*; write it again with np\.savez")
-    else:
-        assert read_data(tmp_path / "x.npz", require_labels=False).X.tolist() == [[1.0], [2.0]]
-
-
-def test_damaged_npz_is_refused_or_read_as_it_was(tmp_path: Path, rng: np.random.Generator) -> None:
-    path = tmp_path / "x.npz"
-    np.savez_compressed(path, X=np.arange(60.0).reshape(20, 3), y=np.arange(20), qid=np.arange(20))
-    content = bytearray(path.read_bytes())
-    for at in rng.integers(0, len(content), 300):
-        content[at] ^= 0x55
-        path.write_bytes(content)
-        content[at] ^= 0x55
-        try:
-            found = read_data(path)
-        except ValueError:
-            continue
-        assert found.X.tolist() == np.arange(60.0).reshape(20, 3).tolist()
-        assert found.y.tolist() == found.qid.tolist() == list(range(20))
-    for cut in rng.integers(0, len(content), 30):
-        path.write_bytes(content[:cut])
-        refused(path, r"x\.npz")
-    with zipfile.ZipFile(path, "w") as archive:
-        archive.writestr("a" * 60_000, b"")
-    refused(path, r"array 'a{40}'…: unknown")
-
-
 # Anything
 
-NAMES = ("x", "x.svm", "x.csv", "x.npz", "x.parquet", "x.svm.gz")
+NAMES = ("x", "x.svm", "x.csv", "x.parquet", "x.svm.gz")
 TOKENS = st.sampled_from(
     [part.encode() for part in ("1", "0", "qid:1", "qid:2", "1:0.5", "2:1", "nan", *':#,\t"\n ', "label", "a")]
 )
@@ -412,7 +282,7 @@ TOKENS = st.sampled_from(
     st.one_of(
         st.binary(max_size=200), st.lists(TOKENS, max_size=30).map(b"".join), st.text(max_size=99).map(str.encode)
     ),
-    st.sampled_from([b"", b"PAR1", b"PK\x03\x04", b"\x1f\x8b\x08\x00", b"label,a\n", b"1 1:2\n"]),
+    st.sampled_from([b"", b"PAR1", b"\x1f\x8b\x08\x00", b"label,a\n", b"1 1:2\n"]),
     st.booleans(),
 )
 def test_random_bytes_are_refused_or_read(

@@ -19,8 +19,8 @@ from sklearn.datasets import load_svmlight_file
 from rankwise.io import read_data, write_data
 
 TEXT = (".svm", ".txt.gz", ".csv", ".tsv", ".csv.gz")
-TABLES = (".csv", ".tsv", ".csv.gz", ".parquet", ".npz")
-ALL = (*TEXT, ".parquet", ".npz")
+TABLES = (".csv", ".tsv", ".csv.gz", ".parquet")
+ALL = (*TEXT, ".parquet")
 Y = np.array([2.0, 0.0, 1.0, 0.1, -1.0])
 QID = {
     "none": None,
@@ -41,7 +41,7 @@ def save(path: Path, columns: dict[str, Any]) -> None:
     frame = pd.DataFrame(columns)
     if path.suffix == ".parquet":
         frame.to_parquet(path, index=False)
-    elif path.suffix != ".npz":
+    else:
         frame.to_csv(path, index=False, sep="\t" if path.suffix == ".tsv" else ",")
 
 
@@ -72,12 +72,12 @@ def test_arrays_are_read_as_they_were_written(suffix: str, qid: str, tmp_path: P
         assert found.qid.dtype.kind == queries.dtype.kind
         assert found.qid.tolist() == queries.tolist()
     assert found.first_index == (1 if suffix in TEXT[:2] else None)
-    assert found.feature_names == (["f1", "f2", "f3", "f4"] if suffix in TABLES[:4] else None)
+    assert found.feature_names == (["f1", "f2", "f3", "f4"] if suffix in TABLES else None)
     assert found.source == str(path)
     assert list(tmp_path.iterdir()) == [path]
 
 
-@pytest.mark.parametrize("suffix", [".svm", ".svm.gz", ".npz", ".csv", ".parquet"])
+@pytest.mark.parametrize("suffix", [".svm", ".svm.gz", ".csv", ".parquet"])
 def test_sparse_matrices_are_read_as_they_were_written(suffix: str, tmp_path: Path, rng: np.random.Generator) -> None:
     X = sparse.csr_array(np.maximum(rng.random((30, 50)) - 0.9, 0.0))
     X = sparse.hstack([sparse.csr_array((30, 1)), X, sparse.csr_array((30, 2))])  # the first and last are empty
@@ -95,15 +95,11 @@ def test_sparse_matrices_are_read_as_they_were_written(suffix: str, tmp_path: Pa
         assert found.qid.tolist() == list(range(30))
 
 
-@pytest.mark.parametrize("suffix", [".parquet", ".npz"])
 @pytest.mark.parametrize("dtype", [np.float32, np.float16, np.int8, np.uint64, bool])
-def test_single_precision_stays_and_whole_numbers_become_double(suffix: str, dtype: type, tmp_path: Path) -> None:
+def test_single_precision_stays_and_whole_numbers_become_double(dtype: type, tmp_path: Path) -> None:
     X = np.array([[1, 0], [0, 1], [1, 1]]).astype(dtype)
-    path = tmp_path / f"x{suffix}"
-    if suffix == ".npz":
-        np.savez(path, X=np.asfortranarray(X), y=X[:, 0].astype(">f4"))
-    else:
-        pd.DataFrame({"y": X[:, 0], "a": X[:, 0], "b": X[:, 1]}).to_parquet(path, index=False)
+    path = tmp_path / "x.parquet"
+    pd.DataFrame({"y": X[:, 0], "a": X[:, 0], "b": X[:, 1]}).to_parquet(path, index=False)
     found = read_data(path)
     assert found.X.dtype == (np.float32 if dtype in (np.float32, np.float16) else np.float64)
     assert found.X.tolist() == X.astype(float).tolist()
@@ -121,6 +117,8 @@ def test_text_is_dense_where_most_is_stored(tmp_path: Path) -> None:
 
 def test_letor_text_with_comments_and_blank_lines(tmp_path: Path) -> None:
     path = tmp_path / "letor"
+    path.write_text("-1 \n1 1:0.5\n")
+    assert read_data(path).X.shape == (2, 1)
     text = "# a file\n\n2 qid:10 1:0.5 3:-1e-3 #docid = GX_1 inc = 1:2\r\n  +0\tqid:10 2:.5#c\n1 qid:9 \n"
     for content in (text.encode(), b"\xef\xbb\xbf" + text.encode(), gzip.compress(text.encode())):
         path.write_bytes(content)
@@ -141,12 +139,10 @@ def test_the_first_index_is_seen_or_told(tmp_path: Path) -> None:
     assert dense(read_data(path, n_features=2).X).tolist() == [[0, 0], [0, 0]]
 
 
-@pytest.mark.parametrize("suffix", [".csv", ".tsv", ".parquet", ".npz"])
+@pytest.mark.parametrize("suffix", [".csv", ".tsv", ".parquet"])
 def test_columns_are_found_by_name_and_put_in_order(suffix: str, tmp_path: Path) -> None:
     path = tmp_path / f"x{suffix}"
     save(path, {"b": [1.0, 2.0], "group": ["u", "v"], "relevance": [0, 1], "a": [3.0, 4.0]})
-    if suffix == ".npz":
-        np.savez(path, X=[[1.0, 3.0], [2.0, 4.0]], y=[0, 1], qid=["u", "v"], feature_names=["b", "a"])
     found = read_data(path)
     assert (found.feature_names, found.X.tolist()) == (["b", "a"], [[1, 3], [2, 4]])
     assert (found.y.tolist(), found.qid.tolist()) == ([0, 1], ["u", "v"])
@@ -184,7 +180,7 @@ def test_categories_are_queries(tmp_path: Path) -> None:
 def test_labels_may_be_absent_where_they_are_not_needed(suffix: str, tmp_path: Path) -> None:
     path = tmp_path / f"x{suffix}"
     write_data(path, np.eye(2), None, feature_names=["a", "b"])
-    with pytest.raises(ValueError, match=rf"{path.name}.*(no column 'label' or 'y'|no array 'y')"):
+    with pytest.raises(ValueError, match=rf"{path.name}.*no column 'label' or 'y'"):
         read_data(path)
     found = read_data(path, require_labels=False)
     assert found.y is None
@@ -210,22 +206,6 @@ def test_delimited_text_may_be_quoted_spaced_or_of_another_delimiter(tmp_path: P
         found = read_data(path)
         assert (found.X.tolist(), found.y.tolist(), found.qid.tolist()) == ([[0.5, 2], [1000, -0.25]], [1, 0], [7, 8])
         assert found.feature_names == ["a,b", "c"]
-
-
-FORMS = {
-    "svmlight": b"1 qid:3 1:0.5\n0 qid:3 1:0.25\n",
-    "label only": b"-1 \n1 1:0.5\n",
-    "csv": b"label,a\n1,0.5\n0,0.25\n",
-    "tsv": b"label\ta\n1\t0.5\n0\t0.25\n",
-}
-
-
-@pytest.mark.parametrize("packed", [False, True])
-@pytest.mark.parametrize("form", FORMS)
-def test_a_name_that_says_nothing_is_read_by_its_content(form: str, packed: bool, tmp_path: Path) -> None:
-    content = gzip.compress(FORMS[form]) if packed else FORMS[form]
-    (tmp_path / "data").write_bytes(content)
-    assert read_data(tmp_path / "data").X.shape == (2, 1)
 
 
 class Standard(io.TextIOWrapper):
@@ -278,7 +258,7 @@ BAD_ARGUMENTS: list[tuple[tuple[Any, ...], str]] = [
     ((np.eye(2), [1, 0], [0.5, 1.0]), r"qid must be 2 whole numbers or strings"),
     ((np.eye(2), [1, 0], None, ["a"]), r"feature_names has 1 names but X has 2 columns; name each column"),
     ((np.eye(2), [1, 0], None, ["a", "label"]), r"two columns have the name 'label'"),
-    ((np.eye(2), [1, 0], ["a", " b"]), r"query ' b' does not fit in CSV; rename it, or write NPZ"),
+    ((np.eye(2), [1, 0], ["a", " b"]), r"query ' b' does not fit in CSV; rename it, or write Parquet"),
     ((np.eye(2), [1, 0], ["a", "b\nc"]), r"query 'b\\nc' does not fit in CSV"),
     ((np.empty((0, 2)), []), r"holds no samples"),
 ]
@@ -293,7 +273,7 @@ def test_what_could_not_be_read_again_is_not_written(arguments: tuple[Any, ...],
 
 
 def test_the_name_says_the_format_that_is_written(tmp_path: Path) -> None:
-    for name in ("x", "x.xlsx", "x.npz.gz", "x.gz"):
+    for name in ("x", "x.xlsx", "x.npz", "x.parquet.gz", "x.gz"):
         with pytest.raises(ValueError, match=r"end the name in one of \.txt, \.svm"):
             write_data(tmp_path / name, np.eye(2), [0, 1])
     with pytest.raises(ValueError, match=r"SVMlight text needs labels; pass y"):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import importlib.util
+import io
 import json
 import zipfile
 from collections.abc import Callable, Iterator
@@ -16,13 +17,18 @@ import pytest
 import rankwise as rw
 from rankwise.cli.main import main
 from rankwise.io import ModelFileError, read_model, write_model
-from rankwise.io.npz import npy_bytes
 
 Document, Arrays = dict[str, Any], dict[str, Any]
 
 SEED, DRAWN = 7, 30
 X = np.random.default_rng(0).normal(size=(24, 3))
 Y = np.arange(24) % 2
+
+
+def npy_bytes(array: Any) -> bytes:
+    file = io.BytesIO()
+    np.save(file, array)
+    return file.getvalue()
 
 
 def write_raw(path: Path, document: Document, arrays: Arrays) -> None:
@@ -240,27 +246,3 @@ def test_mutated_files_are_read_or_refused_in_one_clear_line(
         except Exception as error:
             raise AssertionError(f"{kind}, {k}: {what}") from error
     assert refused > DRAWN // 4
-
-
-@pytest.mark.parametrize("kind", ["fit", "linear-ranker"])
-def test_every_array_of_a_linear_model_may_be_anything(kind: str, folder: Path, tmp_path: Path) -> None:
-    document, arrays = opened(folder / f"{kind}.rw")
-    said = []
-    for name in arrays:
-        for change in ARRAYS.values():
-            write_raw(tmp_path / "m.rw", document, arrays | {name: change(arrays[name])})
-            try:
-                model = rw.load(tmp_path / "m.rw")
-            except ModelFileError as error:
-                said.append(str(error))
-            else:
-                assert kind == "fit" or str(model.report_)
-    assert len(said) > 50
-    assert all("m.rw" in line and len(line) < 600 for line in said)
-
-
-def test_archives_that_are_no_models_are_refused_by_all(folder: Path, tmp_path: Path, capsys: Any) -> None:
-    path, whole = tmp_path / "m.rw", (folder / "fit.rw").read_bytes()
-    for at in np.random.default_rng(SEED).integers(0, len(whole), 5):
-        path.write_bytes(whole[:at])
-        assert len(tried(folder, path, capsys)) == 4

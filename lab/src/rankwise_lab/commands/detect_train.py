@@ -130,8 +130,7 @@ def _trained(
     recipe = Recipe(
         arguments.loss,
         arguments.init,
-        arguments.method,
-        arguments.tol,
+        tol=arguments.tol,
         max_outer=arguments.max_outer,
         n_threads=arguments.threads,
         seed=arguments.seed,
