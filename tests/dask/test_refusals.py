@@ -20,7 +20,7 @@ from scipy import sparse
 from sklearn.base import clone
 
 import rankwise as rw
-from rankwise.dask import DaskLinearRanker, DaskRankSVM, SchedulerLostError, average_precision, structured_hinge
+from rankwise.dask import DaskRankSVM, SchedulerLostError, average_precision, structured_hinge
 from rankwise.dask.collections import as_dask_array
 
 SIZES = [50, 30, 20]
@@ -72,8 +72,6 @@ def broken() -> Any:
     return blocks(sparse.csr_matrix(X[:50]), wrong, sparse.csr_matrix(X[80:]))
 
 
-BOTH = [DaskRankSVM("ap", C=1.0), DaskLinearRanker("ap", cv=2)]
-both = pytest.mark.parametrize("model", BOTH, ids=lambda model: type(model).__name__)
 functions = pytest.mark.parametrize("function", [structured_hinge, average_precision])
 
 NUMBER = "features must be finite numbers; impute or encode it, or drop the sample"
@@ -173,18 +171,18 @@ WRONG: dict[str, tuple[Any, ...]] = {
 }
 
 
-@both
 @pytest.mark.parametrize("case", WRONG)
-def test_data_of_a_fit(near_client: Client, model: Any, case: str) -> None:
+def test_data_of_a_fit(near_client: Client, case: str) -> None:
     *data, expected = WRONG[case]
     with pytest.raises((TypeError, ValueError), match=expected):
-        model.fit(*(parts(one) if isinstance(one, np.ndarray) or sparse.issparse(one) else one for one in data))
+        DaskRankSVM("ap", C=1.0).fit(
+            *(parts(one) if isinstance(one, np.ndarray) or sparse.issparse(one) else one for one in data)
+        )
 
 
-@both
-def test_data_in_memory(near_client: Client, model: Any) -> None:
+def test_data_in_memory(near_client: Client) -> None:
     with pytest.raises(TypeError, match=r"X must be a Dask array or dataframe, got ndarray; .* use rankwise.RankSVM"):
-        model.fit(X, Y)
+        DaskRankSVM("ap", C=1.0).fit(X, Y)
 
 
 def test_types_that_go_together(near_client: Client) -> None:
@@ -266,18 +264,6 @@ def test_rows_that_are_scored(near_client: Client, fitted: Any, method: str) -> 
             score(parts(X), of_another_type(QID, str)).compute()
 
 
-def test_what_only_one_machine_can_do(near_client: Client) -> None:
-    with pytest.raises(TypeError, match="on Dask, prior must be coefficients"):
-        DaskRankSVM(prior=rw.RankSVM()).fit(parts(X), parts(Y))
-    with pytest.raises(ValueError, match="solver='frank-wolfe' supports only a single query"):
-        DaskRankSVM(solver="frank-wolfe").fit(parts(X), parts(Y), parts(QID % 2))
-    with pytest.raises(TypeError, match="on Dask, metric cannot be a scorer"):
-        DaskLinearRanker(lambda model, X, y: 0.0).fit(parts(X), parts(Y))
-    mixed = blocks(X[:50], sparse.csr_matrix(X[50:80]), X[80:])
-    with pytest.raises(ValueError, match="X is dense in partition 0, but sparse in partition 1; make all of them"):
-        DaskLinearRanker().fit(mixed, parts(Y))
-
-
 def test_a_client_that_is_asynchronous_absent_or_none() -> None:
     async def fit() -> None:
         async with (
@@ -302,16 +288,16 @@ def test_a_client_or_a_cluster_that_is_closed(near: LocalCluster, what: str) -> 
     else:
         with LocalCluster(**IN_THIS_PROCESS) as cluster:
             client = Client(cluster, set_as_default=False)
-    models = [kind(client=client).fit for kind in (DaskRankSVM, DaskLinearRanker)]
-    for task in (*models, structured_hinge, average_precision):
-        given = {} if task in models else {"client": client}
+    fit = DaskRankSVM(client=client).fit
+    tasks = [lambda: fit(parts(X), parts(Y))]
+    tasks += [lambda of=of: of(parts(X[:, 0]), parts(Y), client=client) for of in (structured_hinge, average_precision)]
+    for task in tasks:
         with pytest.raises(SchedulerLostError, match=r"closed, and maybe its cluster, too; open one with") as caught:
-            task(parts(X if task in models else X[:, 0]), parts(Y), **given)
+            task()
         assert "partial_" not in str(caught.value)
 
 
-@pytest.mark.parametrize("kind", [DaskRankSVM, DaskLinearRanker])
-def test_a_clone_has_the_client_and_a_pickle_has_none(near_client: Client, kind: Any) -> None:
-    model = kind(verbose=1, client=near_client)
+def test_a_clone_has_the_client_and_a_pickle_has_none(near_client: Client) -> None:
+    model = DaskRankSVM(verbose=1, client=near_client)
     assert clone(model).client is near_client
     assert pickle.loads(pickle.dumps(model)).get_params() == {**model.get_params(), "client": None}

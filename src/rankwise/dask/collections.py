@@ -11,8 +11,6 @@ from dask.base import tokenize
 from dask.highlevelgraph import HighLevelGraph
 from numpy.typing import NDArray
 
-__all__ = ["aligned", "as_dask_array", "check_dimensions", "feature_names", "is_frame", "partitions"]
-
 
 def is_frame(X: Any) -> bool:
     """Return whether X is a Dask dataframe or series."""

@@ -84,7 +84,6 @@ class LinearRanker(BaseLinearRanker):
     --------
     RankSVM : Convex ranking SVM, with a certified optimum and for losses of your own.
     RankSVMCV : Ranking SVM whose C is chosen by cross-validation.
-    rankwise.dask.DaskLinearRanker : The same ranker for data on a Dask cluster.
 
     Notes
     -----
