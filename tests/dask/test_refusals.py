@@ -46,6 +46,11 @@ def parts(values: Any, known: bool = True) -> Any:
     return in_parts(values, SIZES, known)
 
 
+def given(values: Any) -> Any:
+    """Arrays in partitions, and all else as it is."""
+    return parts(values) if isinstance(values, np.ndarray) or sparse.issparse(values) else values
+
+
 def frame(values: Any) -> Any:
     pieces = [values.iloc[:50], values.iloc[50:80], values.iloc[80:]]
     return dd.from_delayed([delayed(one) for one in pieces], meta=values.iloc[:0])
@@ -175,9 +180,7 @@ WRONG: dict[str, tuple[Any, ...]] = {
 def test_data_of_a_fit(near_client: Client, case: str) -> None:
     *data, expected = WRONG[case]
     with pytest.raises((TypeError, ValueError), match=expected):
-        DaskRankSVM("ap", C=1.0).fit(
-            *(parts(one) if isinstance(one, np.ndarray) or sparse.issparse(one) else one for one in data)
-        )
+        DaskRankSVM("ap", C=1.0).fit(*map(given, data))
 
 
 def test_data_in_memory(near_client: Client) -> None:

@@ -112,7 +112,7 @@ def test_offsets_that_do_not_fit_are_refused(wrong: str) -> None:
 
 def test_indices_of_more_than_one_dimension_are_refused() -> None:
     bags = Bags(np.ones((6, 2)), [0, 2, 4, 6])
-    for key in (np.array(1), np.array([[0, 1]]), 1.5, "a", (0, 1), [0.0, 1.0], np.ones(2, bool), [7]):
+    for key in (np.array([[0, 1]]), 1.5, "a", (0, 1), [0.0, 1.0], np.ones(2, bool), [7]):
         with pytest.raises(IndexError):
             bags[key]
     assert len(bags[np.array([2, 0]), ...]) == 2  # as scikit-learn asks

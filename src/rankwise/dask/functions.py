@@ -20,17 +20,12 @@ from rankwise.dask.task import pose
 from rankwise.distributed.exchange import Exchange, Joined
 from rankwise.distributed.part import Members, Part, divide
 from rankwise.distributed.standings import stand
-from rankwise.documenting import SHARED, documented, entry
+from rankwise.documenting import documented
 from rankwise.metrics.base import EMPTY, Metric, counted_as, mean_of
 from rankwise.metrics.loss import Loss
 from rankwise.metrics.registry import LossLike, as_loss, as_metric, per_query
 from rankwise.surrogates import Hinge
 from rankwise.surrogates.base import Result
-
-SHARED["qid_dask"] = entry(
-    "qid : dask Array or Series of shape (n_samples,), optional",
-    "Query of each sample, in any order over any partitions. By default all samples form one query.",
-)
 
 
 @documented
@@ -55,7 +50,8 @@ def structured_hinge(
     scores, relevant : dask Array or Series of shape (n_samples,)
         As for `rankwise.structured_hinge`.
     {loss}
-    {qid_dask}
+    qid : dask Array or Series of shape (n_samples,), optional
+        Query of each sample, in any order over any partitions. By default all samples form one query.
     {scale}
     {empty}
     client : distributed.Client, optional
@@ -125,7 +121,8 @@ def average_precision(
     scores, relevant : dask Array or Series of shape (n_samples,)
         As for `rankwise.metrics.average_precision`.
     {k}
-    {qid_dask}
+    qid : dask Array or Series of shape (n_samples,), optional
+        Query of each sample, in any order over any partitions. By default all samples form one query.
     {empty_metric}
     client : distributed.Client, optional
         Dask client to use. The default is the current one.

@@ -10,36 +10,32 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import csr_matrix, issparse, vstack
 
 from rankwise.arguments import as_array, first_true
-from rankwise.latent.blocks import candidate_scores, read_rows, take_rows
+from rankwise.documenting import documented
+from rankwise.latent.blocks import Indices, candidate_scores, read_rows
 
-Indices = NDArray[np.int64]
 _KINDS = "fiub"
 
 
+@documented
 class Bags:
     """Bags of candidates, as ranges of rows of one feature matrix.
 
-    A bag is a set of candidates, such as the windows of an image, that together make one sample. Bag i consists of the
-    rows offsets[i] to offsets[i + 1] of the features. Index bags with a number to get the candidates of one bag, or
-    with a slice, a mask or an array of numbers to get a subset of the bags. Nothing is copied.
+    A bag is a set of candidates, such as the windows of an image, that together make one sample. Index bags with a
+    number to get the candidates of one bag, or with a slice, a mask or an array of numbers to get a subset of the
+    bags. Nothing is copied.
 
     Parameters
     ----------
     features : array-like, memory map, CSR matrix or dataset of shape (n_candidates, n_features)
-        Features of the candidates, bag after bag. Datasets of h5py and Zarr are read block by block, so they may be
-        larger than memory.
+        Features of the candidates, bag after bag. Memory maps and datasets of h5py and Zarr are read block by block,
+        so they may be larger than memory.
     offsets : array-like of int of shape (n_bags + 1,)
-        Where each bag begins, followed by the number of candidates. Offsets begin with 0 and must be strictly
-        increasing, because no bag may be empty.
+        First row of each bag, followed by the number of candidates. No bag may be empty.
 
     Attributes
     ----------
-    features : ndarray, memory map, CSR matrix or dataset
-        The feature matrix.
-    starts : ndarray of int of shape (n_bags,)
-        First row of each bag.
-    stops : ndarray of int of shape (n_bags,)
-        Row after the last one of each bag.
+    starts, stops : ndarray of int of shape (n_bags,)
+        First row of each bag, and the row after its last one.
 
     See Also
     --------
@@ -92,21 +88,12 @@ class Bags:
         return np.concatenate([[0], np.cumsum(self.sizes)])
 
     def __getitem__(self, key: Any) -> Any:
-        if isinstance(key, tuple):  # scikit-learn asks for bags[rows, ...]
-            if len(key) != 2 or key[1] is not Ellipsis:
-                raise IndexError("bags take one index; pass a number, an array of numbers, a slice or a mask")
-            key = key[0]
-        if isinstance(key, int | np.integer):
-            start, stop = int(self.starts[key]), int(self.stops[key])
-            return self.features[start:stop]
-        key = key if isinstance(key, slice) else np.asarray(key)
-        if isinstance(key, np.ndarray):
-            if key.ndim != 1:
-                raise IndexError(
-                    f"the index has shape {key.shape}; pass a one-dimensional array of numbers, a slice or a mask"
-                )
-            key = key.astype(np.int64) if key.size == 0 else key
-        return Bags._of(self.features, self.starts[key], self.stops[key])
+        starts, stops = self.starts[key], self.stops[key]
+        if np.ndim(starts) == 0:
+            return self.features[int(starts) : int(stops)]
+        if starts.ndim != 1:
+            raise IndexError("the index has several dimensions; pass a number, an array of numbers, a slice or a mask")
+        return Bags._of(self.features, starts, stops)
 
     def __repr__(self) -> str:
         return f"Bags({len(self)} bags, {self.n_candidates} candidates, {self.width} features)"
@@ -118,8 +105,7 @@ class Bags:
         ----------
         coef : ndarray of shape (n_features,)
             Coefficients.
-        n_threads : int, default 1
-            Number of threads that read and multiply.
+        {n_threads}
 
         Returns
         -------
@@ -135,10 +121,10 @@ class Bags:
         """Raise an error about a candidate whose score is not finite."""
         offsets = self.offsets
         bag = int(np.searchsorted(offsets, candidate, side="right")) - 1
-        row = int(self.starts[bag]) + candidate - int(offsets[bag])
-        found = take_rows(self.features, np.array([row]))
-        values = np.asarray(found.toarray() if issparse(found) else found, np.float64)[0]
-        where = f"bag {bag}, candidate {candidate - int(offsets[bag])}"
+        number = candidate - int(offsets[bag])
+        row = int(self.starts[bag]) + number
+        values = read_rows(self.features, row, row + 1)[0]
+        where = f"bag {bag}, candidate {number}"
         if (k := first_true(~np.isfinite(values))) is not None:
             raise ValueError(
                 f"{where}: feature {k} is {values[k]}; replace it by a finite number, or drop the candidate"
@@ -170,8 +156,8 @@ def as_bags(bags: Any) -> Bags:
             raise ValueError(
                 f"bag {i} has {part.shape[1]} features, but bag 0 has {width}; give all bags the same features"
             )
-    sparse = [issparse(part) for part in parts]
-    features = vstack([csr_matrix(part) for part in parts]).tocsr() if any(sparse) else np.concatenate(parts)
+    sparse = any(issparse(part) for part in parts)
+    features = vstack([csr_matrix(part) for part in parts]).tocsr() if sparse else np.concatenate(parts)
     return Bags(features, np.concatenate([[0], np.cumsum([part.shape[0] for part in parts])]))
 
 
@@ -195,9 +181,7 @@ def _as_matrix(features: Any) -> Any:
             features.check_format(full_check=True)
         except ValueError as error:
             raise ValueError(f"features are not a valid CSR matrix: {error}; build it again") from None
-    elif not hasattr(features, "shape") or not hasattr(features, "dtype"):
-        features = as_array(features, "features")
-    if isinstance(features, np.ma.MaskedArray):
+    elif isinstance(features, np.ma.MaskedArray) or not (hasattr(features, "shape") and hasattr(features, "dtype")):
         features = as_array(features, "features")
     if len(features.shape) != 2:
         raise ValueError(f"features have shape {tuple(features.shape)}; pass a matrix of shape (candidates, features)")
@@ -247,13 +231,12 @@ def bag_means(bags: Bags) -> Any:
     >>> bag_means(Bags(np.arange(8.0).reshape(4, 2), [0, 2, 4])).tolist()
     [[1.0, 2.0], [5.0, 6.0]]
     """
-    sparse = issparse(bags.features)
     means = np.empty((len(bags), bags.width))
     for i, size in enumerate(bags.sizes):
-        if sparse:
+        if issparse(bags.features):
             means[i] = np.asarray(bags[i].mean(axis=0)).ravel()
         else:
             np.matmul(np.full(size, 1.0 / size), read_rows(bags.features, bags.starts[i], bags.stops[i]), out=means[i])
     if not np.isfinite(means).all():
         bags.scores(np.zeros(bags.width))  # raises an error that names the candidate
-    return csr_matrix(means) if sparse else means
+    return csr_matrix(means) if issparse(bags.features) else means

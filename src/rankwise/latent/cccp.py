@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 from scipy.sparse import issparse, vstack
 
 from rankwise.latent.bags import Bags
-from rankwise.latent.blocks import take_rows
+from rankwise.latent.blocks import Indices, take_rows
 from rankwise.linear.bundle import Bundle, Planes
 from rankwise.linear.features import Vector, as_features, with_intercept
 from rankwise.linear.objective import Clock, Objective, risk_of
@@ -33,7 +33,6 @@ from rankwise.linear.solvers import Settings, cutting_plane
 from rankwise.linear.solvers.result import ROUNDING_RULES
 from rankwise.linear.task import Task
 
-Indices = NDArray[np.int64]
 # A working set is solved to this fraction of the current gap, or to this fraction of the wanted gap if that is larger.
 _OF_OPEN, _OF_WANTED = 0.1, 0.5
 # If candidates have at most this many entries, all of them are in the working set.
@@ -68,10 +67,9 @@ class Problem:
 
 
 class OuterStep(NamedTuple):
-    """One line of history: the objective after an outer step, and how well its convex problem was solved.
+    """One line of history: the objective after an outer step, and the bounds of its convex problem.
 
-    objective: with each positive at its best candidate. primal, dual, gap: of the convex problem. changed: positives
-    whose best candidate has changed.
+    changed: positives whose best candidate has changed.
     """
 
     objective: float
@@ -147,9 +145,8 @@ class WorkingSet:
     def _take(self, rows: Indices, owner: Indices, last: Indices, matrix: Any) -> None:
         order = np.lexsort((rows, owner))
         self.rows, self.owner, self.last = rows[order], owner[order], last[order]
-        matrix = matrix[order]
-        self._matrix = matrix
-        self._features = as_features(matrix)
+        self._matrix = matrix[order]
+        self._features = as_features(self._matrix)
         self._starts = np.searchsorted(self.owner, np.arange(self.n_samples))
         self._chosen = self._starts
 
@@ -191,26 +188,23 @@ class WorkingSet:
 
 def begin(problem: Problem, candidates: Indices | None, coef: Vector | None) -> State:
     """Return the state before the first round: positives at given rows and v = 0, or at their best for given v."""
-    bags, n = problem.bags, len(problem.bags)
-    if coef is None:  # every score is 0, so the first candidate is the best
-        v, best, best_rows = np.zeros(problem.n_coefs), np.zeros(n), bags.starts
-    else:
-        v = coef
-        best, best_rows, _ = _pass(problem, v, bags.starts)
-    candidates = best_rows if candidates is None else candidates
-    small = _is_small(bags)
-    working, owner = (_rows(bags), np.repeat(np.arange(n), bags.sizes)) if small else (candidates, np.arange(n))
-    negative = ~problem.relevant[owner]
-    positives = np.flatnonzero(problem.relevant)
-    working = np.concatenate([working[negative], candidates[positives]])
+    bags, v = problem.bags, np.zeros(problem.n_coefs) if coef is None else coef
+    # If every score is 0, the first candidate is the best.
+    best, best_rows = (np.zeros(len(bags)), bags.starts) if coef is None else _pass(problem, v, bags.starts)[:2]
+    fixed, small = best_rows if candidates is None else candidates, _is_small(bags)
+    working, owner = fixed, np.arange(len(bags))
+    if small:
+        working, owner = _rows(bags), np.repeat(owner, bags.sizes)
+    negative, positives = ~problem.relevant[owner], np.flatnonzero(problem.relevant)
+    working = np.concatenate([working[negative], fixed[positives]])
     owner = np.concatenate([owner[negative], positives])
     # Candidates of a small set are never dropped: they count as used in a round that never comes.
     last = np.full(working.size, np.iinfo(np.int64).max if small else 0)
-    planes = Bundle(problem.n_coefs).planes
-    state = State(v, candidates, best, best_rows, working, owner, last, planes, np.inf, tight=small)
-    state.primal = problem.value(v, best, state.clock)
+    planes, clock = Bundle(problem.n_coefs).planes, Clock()
+    value = problem.value(v, best, clock)
+    state = State(v, fixed, best, best_rows, working, owner, last, planes, value, tight=small, clock=clock)
     if coef is not None:
-        state.objective, state.learnt, state.passes = state.primal, True, 1
+        state.objective, state.learnt, state.passes = value, True, 1
     return state
 
 
@@ -241,9 +235,8 @@ def _round(problem: Problem, state: State, working: WorkingSet) -> None:
     bundle = Bundle.of(state.planes)
     tol = _OF_WANTED * problem.tol
     tol = tol if state.tight else max(tol, _OF_OPEN * min(state.gap, 1.0))
-    result = cutting_plane(
-        _objective(problem, state, working), problem.C, Settings(tol, problem.max_iter, state.coef), bundle
-    )
+    settings = Settings(tol, problem.max_iter, state.coef)
+    result = cutting_plane(_objective(problem, state, working), problem.C, settings, bundle)
     if result.interrupted:
         raise KeyboardInterrupt
     best, best_rows, fixed = _pass(problem, result.coef, state.fixed)

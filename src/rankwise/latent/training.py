@@ -19,16 +19,15 @@ from numpy.typing import NDArray
 from rankwise.arguments import as_array, first_true
 from rankwise.io.models import ModelFileError, fingerprint, read_model, write_model
 from rankwise.latent.bags import Bags, bag_means
-from rankwise.latent.blocks import read_rows
-from rankwise.latent.cccp import Indices, OuterStep, Problem, State, begin, minimise
+from rankwise.latent.blocks import Indices, read_rows
+from rankwise.latent.cccp import OuterStep, Problem, State, begin, minimise
 from rankwise.linear.bundle import Planes
 from rankwise.linear.features import Vector, as_features
 from rankwise.linear.objective import Clock, Objective, risk_of
 from rankwise.linear.solvers import Settings, cutting_plane
 
-_KIND = "latent-checkpoint"
-_WHOLE = ("changed", "rounds", "passes", "calls")
-INITS = ("first", "centre", "random", "mean")
+_KIND, _FORMAT = "latent-checkpoint", 2
+_NAMES = ("first", "centre", "random", "mean")
 
 
 class Start(NamedTuple):
@@ -55,8 +54,8 @@ class Start(NamedTuple):
 def as_start(init: Any, sizes: Indices, width: int) -> Start:
     """Return the start that `init` means for bags of given sizes and width."""
     if isinstance(init, str):
-        if init not in INITS:
-            names = ", ".join(map(repr, INITS))
+        if init not in _NAMES:
+            names = ", ".join(map(repr, _NAMES))
             raise ValueError(f"unknown init={init!r}; use {names}, candidates or a linear model")
         return Start(init)
     array = as_array(init.coef_ if hasattr(init, "coef_") else init, "init")
@@ -124,9 +123,9 @@ def _path(
     hinges: list[Vector] = []
     for size in (0.0, 0.1, 1.0, 10.0):
         value, lost, gradient = risk_of(problem.task, size * rng.standard_normal(problem.relevant.size), Clock())
-        hinges += [np.array([value, lost]), gradient]
+        hinges.append(np.append(gradient, [value, lost]))
     names = ("C", "intercept", "n_coefs", "tol", "outer_tol", "max_outer", "max_iter")
-    settings = settings | {name: getattr(problem, name) for name in names} | {"start": start.name}
+    settings = settings | {name: getattr(problem, name) for name in names} | {"start": start.name, "format": _FORMAT}
     given = [part for part in (start.candidates, start.coef) if part is not None]
     name = fingerprint(settings, [problem.relevant, problem.bags.sizes, probe, *hinges, *given])
     path = Path(folder) / f"latent-{name}-{start.name}.rw"
@@ -164,11 +163,10 @@ def _line(state: State, start: Start) -> str:
 def write_state(path: Path, state: State) -> None:
     """Write a state, completely or not at all: floats, which may be infinite, as arrays."""
     parts = vars(state) | {f"planes.{name}": part for name, part in state.planes._asdict().items()}
+    parts |= {"clock": vars(state.clock), "history": [list(step) for step in state.history]}
     del parts["planes"]
-    parts["history"] = np.array(state.history, np.float64).reshape(-1, len(OuterStep._fields))
-    plain = {name: part for name, part in parts.items() if isinstance(part, bool | int | str)}
-    arrays = {name: np.asarray(part) for name, part in parts.items() if name not in plain and name != "clock"}
-    write_model(path, _KIND, plain | {"clock": vars(state.clock)}, arrays)
+    plain = {name: part for name, part in parts.items() if isinstance(part, bool | int | str | list | dict)}
+    write_model(path, _KIND, plain, {name: np.asarray(part) for name, part in parts.items() if name not in plain})
 
 
 def read_state(path: Path) -> State:
@@ -181,12 +179,7 @@ def read_state(path: Path) -> State:
     try:
         parts["planes"] = Planes(*(parts.pop(f"planes.{name}") for name in Planes._fields))
         parts["clock"] = Clock(**parts["clock"])
-        parts["history"] = [_outer_step(row) for row in parts["history"].tolist()]
+        parts["history"] = [OuterStep(*step) for step in parts["history"]]
         return State(**{part.name: parts[part.name] for part in fields(State)})
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise ModelFileError(f"{path}: the checkpoint has no {error}; remove the file to start again") from None
-
-
-def _outer_step(row: list[float]) -> OuterStep:
-    step = dict(zip(OuterStep._fields, row, strict=True))
-    return OuterStep(**step | {name: int(step[name]) for name in _WHOLE})  # type: ignore[arg-type]
