@@ -5,17 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-import numpy as np
-
 from rankwise.dask.base import DaskRanker, like_local
 from rankwise.dask.cluster import Hold, SchedulerLostError, holding
 from rankwise.dask.labels import label
 from rankwise.dask.loading import load_parts
 from rankwise.dask.task import DaskObjective, pose_parts
+from rankwise.linear.cutting_plane import Settings, cutting_plane
 from rankwise.linear.features import Vector
-from rankwise.linear.prior import Prior, as_coefficients
 from rankwise.linear.rank_svm import RankSVM
-from rankwise.linear.solvers import Settings
 from rankwise.metrics.loss import Loss
 from rankwise.progress import Progress
 from rankwise.surrogates import Surrogate
@@ -35,13 +32,13 @@ class DaskRankSVM(DaskRanker, RankSVM):
 
     Parameters
     ----------
-    loss, C, solver, method, tol, max_iter, scale, surrogate, prior, fit_intercept : optional
-        As in `RankSVM`, but "frank-wolfe" supports only a single query, and the prior must be coefficients.
+    loss, C, method, tol, max_iter, scale, surrogate, fit_intercept : optional
+        As in `RankSVM`.
     warm_start : bool, default False
         Whether a further call of `fit` starts at the coefficients of the last one, or at those of partial_.
     n_threads : int, default 1
         Not used. Dask decides how many threads work.
-    random_state, verbose : optional
+    verbose : optional
         As in `RankSVM`.
     client : distributed.Client, optional
         Dask client to use. The default is the current one.
@@ -61,7 +58,6 @@ class DaskRankSVM(DaskRanker, RankSVM):
     See Also
     --------
     rankwise.RankSVM : The same ranker for data in memory.
-    DaskLinearRanker : Ranker on Dask that tunes itself, with only the metric to choose.
 
     Notes
     -----
@@ -92,13 +88,13 @@ class DaskRankSVM(DaskRanker, RankSVM):
     client: Any = field(default=None, kw_only=True)
 
     def fit(self, X: Any, y: Any, qid: Any = None, query_weight: Any = None) -> DaskRankSVM:
-        loss, solve = self._validated()
+        loss = self._validated()
         surrogate = self._surrogate()
         if not self.warm_start:
             self.__dict__.pop("partial_", None)  # of an earlier fit
         try:
             with holding(self.client) as hold:
-                self._fit_on(hold, (X, y, qid, query_weight), loss, solve, surrogate)
+                self._fit_on(hold, (X, y, qid, query_weight), loss, surrogate)
         except SchedulerLostError as error:
             if hasattr(self, "partial_"):
                 more = "the best model so far is in partial_, and with warm_start=True a fit continues from there"
@@ -106,30 +102,25 @@ class DaskRankSVM(DaskRanker, RankSVM):
             raise
         return self
 
-    def _fit_on(self, hold: Hold, data: tuple[Any, ...], loss: Loss, solve: Any, surrogate: Surrogate) -> None:
+    def _fit_on(self, hold: Hold, data: tuple[Any, ...], loss: Loss, surrogate: Surrogate) -> None:
         parts, d = load_parts(hold, *data)
         labels, self.classes_, rows = label(parts, data[2] is not None)
         self._take_names(data[0], d)
         task, _ = pose_parts(labels, rows.size, loss, surrogate)
-        prior = self._prior(d)
         self.C_ = self._given_or_usual_C(DaskObjective(task, d))
         learns = bool(self.fit_intercept and loss.learns_intercept)
-        plain = objective = DaskObjective(task, d + learns, learns)
-        first = np.zeros(d + learns)
-        if prior is not None:
-            objective, first = plain.with_base(prior.coef, prior.intercept), prior.start(d + learns)
+        objective = DaskObjective(task, d + learns, learns)
         best: list[Vector] = []
         progress = Progress(f"DaskRankSVM {loss.name}, C={self.C_:.4g}") if self.verbose else None
         report = None if progress is None else lambda step: progress.say(str(step))
-        start = self._start(d + learns, prior)
-        settings = Settings(float(self.tol), int(self.max_iter), start, report, self.random_state, best.append)
+        settings = Settings(float(self.tol), int(self.max_iter), self._start(d + learns), report, best.append)
         try:
-            result = solve(objective, self.C_, settings)
+            result = cutting_plane(objective, self.C_, settings)
             self.exchanged_ = vars(parts.traffic).copy()
-            self._adopt_parts(first + result.coef, plain)
+            self._adopt_parts(result.coef, objective)
         except Exception:
             if best:
-                self._keep_partial(first + best[-1])
+                self._keep_partial(best[-1])
             raise
         finally:
             if progress is not None:
@@ -137,13 +128,6 @@ class DaskRankSVM(DaskRanker, RankSVM):
         self.__dict__.pop("partial_", None)
         self._take_result(result)
 
-    def _start(self, n_coefs: int, prior: Prior | None) -> Vector | None:
+    def _start(self, n_coefs: int) -> Vector | None:
         is_partial = hasattr(self, "partial_") and not hasattr(self, "coef_")
-        return RankSVM._start(self.partial_ if is_partial else self, n_coefs, prior)
-
-    def _prior(self, d: int) -> Prior | None:
-        if self.prior is None:
-            return None
-        if hasattr(self.prior, "fit"):
-            raise TypeError("on Dask, prior must be coefficients; fit the classifier yourself and pass its coef_")
-        return Prior(as_coefficients(self.prior, d), 0.0, np.empty(0))
+        return RankSVM._start(self.partial_ if is_partial else self, n_coefs)

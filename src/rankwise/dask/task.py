@@ -8,7 +8,6 @@ coefficients to the parts and gets a plane from every part.
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
@@ -24,12 +23,12 @@ from rankwise.distributed.part import Large, Members, Part, divide, is_large, to
 from rankwise.distributed.smooth import solve_smooth
 from rankwise.distributed.standings import highest_f1
 from rankwise.linear.features import INTERCEPT, Features, Vector, as_features, is_whole_numbers, on_grid
-from rankwise.linear.objective import Clock, Evaluation, LinearRisk, evaluation_of
+from rankwise.linear.objective import Clock, Evaluation, evaluation_of
 from rankwise.linear.standardising import Scaled
 from rankwise.linear.task import Inference, Risk, Task, rankable
 from rankwise.metrics.loss import Loss
 from rankwise.metrics.thresholds import Levels, check_number, weigh_levels
-from rankwise.queries import as_queries, group, single_query
+from rankwise.queries import as_queries, group
 from rankwise.surrogates import Hinge, Surrogate
 from rankwise.surrogates.softened import Softened
 
@@ -83,7 +82,7 @@ class Scaling(NamedTuple):
 class Layout:
     """The queries of a part: its own as a task, rows that the client solves, and its members of large queries.
 
-    is_whole: whether features are whole numbers. base: scores at v = 0, or None. scaling: of the features, or None.
+    is_whole: whether features are whole numbers. scaling: of the features, or None.
     """
 
     labels: Labelled
@@ -91,7 +90,6 @@ class Layout:
     gathered: Ints
     members: list[Members]
     is_whole: bool
-    base: Vector | None = None
     scaling: Scaling | None = None
 
 
@@ -220,7 +218,7 @@ def _lay_out(X: Any, state: Labelled, roles: Roles) -> Layout:
         order, queries, weights = rankable(truth, ids, state.weight, rows)
         if queries.sizes.size:
             inference = Inference(queries, roles.loss, roles.surrogate)
-            own = Task(single_query(truth).relevant, inference, order, weights * roles.share_per_weight)
+            own = Task(truth.size, inference, order, weights * roles.share_per_weight)
     members = []
     for problem in roles.problems:
         of_query = None if ids is None else np.flatnonzero(ids == problem.id)
@@ -239,7 +237,7 @@ def _gathered_task(exchange: Exchange, table: QueryTable, roles: Roles) -> tuple
     queries = as_queries(grouping.gather(truth), grouping.starts)
     weights = table.share[np.searchsorted(table.ids, grouping.ids)]
     inference = Inference(queries, roles.loss, roles.surrogate)
-    return Task(single_query(truth).relevant, inference, grouping.order, weights), sizes
+    return Task(truth.size, inference, grouping.order, weights), sizes
 
 
 def _gathered(state: Layout) -> tuple[Joined, Joined, Joined]:
@@ -270,11 +268,6 @@ class DaskObjective:
     intercept: bool = False
     clock: Clock = field(default_factory=Clock)
 
-    def with_base(self, coef: Vector, intercept: float) -> DaskObjective:
-        """Return the objective with the scores of a model that is refined."""
-        exchange = self.task.exchange.derive(_with_base, coef, intercept, reads=True)
-        return DaskObjective(replace(self.task, exchange=exchange), self.n_coefs, self.intercept)
-
     def score(self, v: Vector) -> Exchange:
         """Return the parts with their scores at v."""
         scored: Exchange = self.task.exchange.derive(score, v, self.intercept, reads=True)
@@ -284,26 +277,18 @@ class DaskObjective:
         """Return the risk at v, and its plane there."""
         started = time.perf_counter()
         parts, risks = self.task.solve(self.score(v))
-        value, lost, normal, at_base, totals = parts.ask(
-            _plane_of, risks.each, self.intercept, self.task.surrogate, reads=True
-        )
+        value, lost, normal, totals = parts.ask(_plane_of, risks.each, self.intercept, self.task.surrogate, reads=True)
         value, lost = risks.total(value, lost, totals)
         self.clock.count(self.task.n_queries, started)
         normal = normal[0] + normal[1]
         is_hinge = isinstance(self.task.surrogate, Hinge)
-        offset = self.task.scale * lost + at_base if is_hinge else value - float(normal @ v)
+        offset = self.task.scale * lost if is_hinge else value - float(normal @ v)
         return evaluation_of(value, offset, normal)
 
     def largest_score(self, v: Vector) -> float:
         """Return max |X·v| over all samples."""
         ends: Range = self.task.exchange.ask(_ends, v, self.intercept, reads=True)
         return max(-ends.least, ends.most, 0.0)
-
-    def queries(self) -> Sequence[tuple[float, LinearRisk]]:
-        """Return one objective per query; only a single query is supported."""
-        if self.task.n_queries > 1:
-            raise ValueError("solver='frank-wolfe' supports only a single query on Dask; use solver='cutting-plane'")
-        return [(1.0, self)]
 
 
 def gradient_of(state: Loaded, gathered: Vector | None, surrogate: Surrogate) -> tuple[float, float, Vector]:
@@ -330,8 +315,8 @@ def _risk_by(surrogate: Surrogate, task: Task, scores: Vector) -> Risk:
 
 def _plane_of(
     X: Any, state: Loaded, gathered: Vector | None, intercept: bool, surrogate: Surrogate
-) -> tuple[float, float, Vector, float, list[float]]:
-    """Return a part's contributions to risk, loss, normal of the plane, gradient·base and sums of large queries."""
+) -> tuple[float, float, Vector, list[float]]:
+    """Return a part's contributions to risk, loss, normal of the plane, and sums of large queries."""
     value, lost, gradient = gradient_of(state, gathered, surrogate)
     features = features_of(X, replace(state.layout, is_whole=False), intercept)
     even, rest = on_grid(gradient) if state.layout.is_whole else (gradient, None)
@@ -339,18 +324,12 @@ def _plane_of(
     normal[0] = features.combine(even)
     if rest is not None:
         normal[1] = features.combine(rest)
-    base = state.layout.base
-    return value, lost, normal, 0.0 if base is None else float(gradient @ base), totals_of(state)
+    return value, lost, normal, totals_of(state)
 
 
 def score(X: Any, state: Layout, v: Vector, intercept: bool) -> Loaded:
-    """Return a part with scores base + X·v."""
-    scores = features_of(X, state, intercept).scores(v)
-    return load(state, scores if state.base is None else state.base + scores)
-
-
-def _with_base(X: Any, state: Layout, coef: Vector, intercept: float) -> Layout:
-    return replace(state, base=features_of(X, state, False).scores(coef) + intercept)
+    """Return a part with scores X·v."""
+    return load(state, features_of(X, state, intercept).scores(v))
 
 
 def _gathered_scores(state: Loaded) -> Joined:
