@@ -247,11 +247,6 @@ _ENTRIES: dict[str, tuple[str, str]] = {
         "Samples. Data in float32, sparse matrices and memory-mapped arrays are used without conversion. Scale the "
         "features first if their scales differ much.",
     ),
-    "solver": (
-        'solver : {"auto", "cutting-plane", "frank-wolfe", "subgradient"}, default "auto"',
-        'Algorithm for the convex problem. All of them find the same optimum. "auto" is "cutting-plane", which was the '
-        "fastest in all our measurements.",
-    ),
     "svm_method": (
         'method : str, default "auto"',
         "Algorithm that finds the most violating ranking, as in `rankwise.structured_hinge`. The result is the same "
@@ -320,7 +315,7 @@ def entry(head: str, text: str) -> str:
 
 # Several texts under one name.
 _GROUPS = {
-    "svm_solving": ("solver", "svm_method", "tol", "max_iter", "svm_scale"),
+    "svm_solving": ("svm_method", "tol", "max_iter", "svm_scale"),
     "of_samples": ("y", "qid_of", "query_weight"),
     "learnt": ("coef_", "intercept_", "classes_"),
     "bounds": ("objective_", "dual_", "gap_", "converged_", "n_iter_"),

@@ -25,7 +25,7 @@ SVM = "--model rank-svm --quiet"
 
 
 DOCUMENTS = {
-    "fit --model rank-svm train.svm -o m.rw --C 10": "model kind data loss C choice standardize solver objective dual "
+    "fit --model rank-svm train.svm -o m.rw --C 10": "model kind data loss C choice standardize objective dual "
     "gap tol converged iterations inference_calls seconds interrupted notes",
     "predict model.rw test.csv --rank": "model data scores ranks",
     "evaluate model.rw test.csv --resamples 20": "model data empty gain max_grade bootstrap metrics figure",

@@ -62,7 +62,7 @@ def test_a_fit_to_three_samples_says_in_words_that_nothing_was_judged(
     assert np.isfinite(np.loadtxt("scores.txt")).all()
 
 
-OF_RANK_SVM = ["--loss ap", "--C 1", "--C auto", "--scoring ap", "--solver auto", "--method auto", "--tol 0.001"]
+OF_RANK_SVM = ["--loss ap", "--C 1", "--C auto", "--scoring ap", "--method auto", "--tol 0.001"]
 OF_RANK_SVM += ["--standardize", "--max-iter 10", "--threads 1"]
 FIT, SVM = "fit train.svm -o m.rw", "fit train.svm -o m.rw --model rank-svm"
 REFUSALS = {

@@ -16,7 +16,6 @@ from numpy.typing import NDArray
 from sklearn.base import clone
 from sklearn.datasets import load_breast_cancer
 from sklearn.exceptions import NotFittedError
-from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import get_scorer
 from sklearn.model_selection import StratifiedKFold
 
@@ -27,13 +26,12 @@ from rankwise.metrics import as_metric
 Data = tuple[NDArray[np.float64], NDArray[np.int64]]
 MODELS = {
     "ap": rw.RankSVM(),
-    "zero-one": rw.RankSVM("zero-one", 3, solver="frank-wolfe", tol=1e-2, fit_intercept=True),
-    "prior": rw.RankSVM("ndcg", np.float64(2.0), prior=np.linspace(0.0, 1.0, 30), warm_start=True),
+    "zero-one": rw.RankSVM("zero-one", 3, tol=1e-2, fit_intercept=True),
+    "warm": rw.RankSVM("ndcg", np.float64(2.0), warm_start=True),
     "no-intercept": rw.RankSVM("auc", fit_intercept=False, max_iter=np.int64(500), tol=np.float32(0.125)),
     "cv": rw.RankSVMCV(Cs=3, cv=2),
-    "cv-list": rw.RankSVMCV(["ap", "auc"], Cs=np.array([0.1, 1.0]), cv=2, scoring="ndcg@5", refit="average"),
+    "cv-list": rw.RankSVMCV(["ap", "auc"], Cs=np.array([0.1, 1.0]), cv=2, scoring="ndcg@5", n_jobs=2),
     "cv-measures": rw.RankSVMCV(["ap", "auc"], Cs=[0.1, 1.0], cv=2, scoring=["ndcg@5", "ap", "auc"]),
-    "cv-logistic": rw.RankSVMCV(("ap", "mrr"), Cs=[0.5], cv=2, prior="logistic", n_jobs=2),
     "linear": rw.LinearRanker("ndcg@10", cv=2, random_state=4),
 }
 
@@ -138,12 +136,10 @@ def test_a_loss_that_borrows_a_name_is_not_taken_for_the_other(cancer: Data, tmp
 
 
 def test_what_is_not_plain_data_is_left_out_and_listed(cancer: Data, few: Data, tmp_path: Path) -> None:
-    model = rw.RankSVMCV(
-        Cs=2, cv=StratifiedKFold(2), prior=LogisticRegression(), scoring=as_metric("ndcg@5"), tol=0.01
-    ).fit(*cancer)
+    model = rw.RankSVMCV(Cs=2, cv=StratifiedKFold(2), scoring=as_metric("ndcg@5"), tol=0.01).fit(*cancer)
     found = saved(model, tmp_path)
-    assert read_model(tmp_path / "model.rankwise").header["left_out"] == ["cv", "prior"]
-    assert (found.cv, found.prior, found.scoring, found.tol) == (5, None, "ndcg@5", 0.01)
+    assert read_model(tmp_path / "model.rankwise").header["left_out"] == ["cv"]
+    assert (found.cv, found.scoring, found.tol) == (5, "ndcg@5", 0.01)
     ranker = saved(rw.LinearRanker(get_scorer("roc_auc"), cv=StratifiedKFold(2)).fit(*few), tmp_path)
     assert read_model(tmp_path / "model.rankwise").header["left_out"] == ["cv", "metric"]
     assert (ranker.metric, ranker.cv, ranker.metric_) == ("ap", 5, "score")
@@ -158,6 +154,19 @@ def test_the_report_comes_back_also_without_folds(few: Data, linear: rw.LinearRa
         assert np.isnan(found.best_score_) == (model is alone)
     pytest.importorskip("matplotlib")
     assert len(found.report_.plot().axes) == 2
+
+
+@pytest.mark.parametrize("kind", ["ap", "cv"])
+def test_parameters_of_0_2_0_that_are_gone_are_no_obstacle(cancer: Data, tmp_path: Path, kind: str) -> None:
+    model = clone(MODELS[kind]).fit(*cancer)
+    model.save(tmp_path / "m.rw")
+    file = read_model(tmp_path / "m.rw")
+    gone = {"solver": "frank-wolfe", "prior": [0.5] * 30, "refit": "average", "random_state": 3}
+    write_model(tmp_path / "m.rw", file.kind, file.header | {"params": file.header["params"] | gone}, file.arrays)
+    found = rw.load(tmp_path / "m.rw")
+    np.testing.assert_array_equal(found.decision_function(cancer[0]), model.decision_function(cancer[0]))
+    assert set(found.get_params()) == set(model.get_params())
+    assert getattr(found, "random_state", 3) == 3
 
 
 @pytest.mark.parametrize("kind", [rw.RankSVM, rw.RankSVMCV, rw.LinearRanker])

@@ -29,7 +29,7 @@ class Case:
     def __init__(self, rng: np.random.Generator, **options: Any) -> None:
         self.X, self.relevant = rng.normal(size=(N, D)), rng.random(N) < 0.35
         self.X[:, 0] += self.relevant
-        self.qid = self.weight = self.rows = self.base = None
+        self.qid = self.weight = self.rows = None
         self.scale, self.intercept = options.get("scale", 1.0), options.get("intercept", False)
         if "queries" in options:
             self.qid = rng.integers(0, options["queries"], N) * 7 - 3
@@ -42,16 +42,13 @@ class Case:
                 self.weight[self.qid == ids[1]] = 2.0
         if options.get("rows"):
             self.rows = rng.choice(N, 80, replace=False)
-        if options.get("base"):
-            self.base = rng.normal(size=N)
 
     def objective(self, loss: Any) -> Objective:
         task = pose(self.relevant, as_loss(loss), self.qid, self.weight, self.rows, surrogate=rw.Hinge(self.scale))
-        return Objective(as_features(self.X, self.intercept), task, self.base)
+        return Objective(as_features(self.X, self.intercept), task)
 
     def scores(self, v: np.ndarray) -> np.ndarray:
-        scores = self.X @ v[:D] + (v[D] if self.intercept else 0.0)
-        return scores if self.base is None else scores + self.base
+        return np.asarray(self.X @ v[:D] + (v[D] if self.intercept else 0.0))
 
     def risk(self, v: np.ndarray, loss: Any) -> float:
         """Σ ω J, query by query."""
@@ -71,16 +68,13 @@ CASES: dict[str, dict[str, Any]] = {
     "one query": {},
     "intercept": {"intercept": True},
     "scale": {"scale": 2.5, "intercept": True},
-    "base": {"base": True},
     "rows": {"rows": True},
     "queries": {"queries": 9},
     "queries in order": {"queries": 9, "sorted": True},
     "weighted queries": {"queries": 9, "weighted": True, "intercept": True},
     "rows of queries": {"queries": 5, "rows": True},
-    "everything": {
-        "queries": 6, "weighted": True, "rows": True, "base": True, "scale": 0.4, "intercept": True
-    },
-}  # fmt: skip
+    "everything": {"queries": 6, "weighted": True, "rows": True, "scale": 0.4, "intercept": True},
+}
 
 
 @pytest.fixture(params=CASES)
@@ -138,20 +132,6 @@ def test_the_normal_is_the_gradient_away_from_kinks(loss: str, case: Case, rng: 
     assert smooth > 0
 
 
-@pytest.mark.parametrize("loss", LOSSES)
-def test_the_risk_is_the_weighted_sum_of_its_parts_by_query(loss: str, case: Case, rng: np.random.Generator) -> None:
-    objective = case.objective(loss)
-    parts = [part for _, part in objective.queries()]
-    assert len(parts) == objective.task.n_queries
-    for v in points(rng, objective):
-        whole, by_query = objective.evaluate(v), [part.evaluate(v) for part in parts]
-        weights = objective.task.weights
-        size = max(1.0, whole.risk)
-        assert weights @ [e.risk for e in by_query] == pytest.approx(whole.risk, abs=RTOL * size)
-        assert weights @ [e.cut.offset for e in by_query] == pytest.approx(whole.cut.offset, abs=RTOL * size)
-        np.testing.assert_allclose(weights @ [e.cut.normal for e in by_query], whole.cut.normal, atol=RTOL * size)
-
-
 def test_samples_of_queries_that_are_left_out_do_not_matter(rng: np.random.Generator) -> None:
     case = Case(rng, queries=6)
     ids = np.unique(case.qid)
@@ -178,8 +158,7 @@ def test_weights_sum_to_one_and_only_their_ratios_matter(rng: np.random.Generato
 def test_calls_of_inference_are_counted_by_query(rng: np.random.Generator) -> None:
     objective = Case(rng, queries=6).objective("ap")
     objective.evaluate(np.zeros(D))
-    for _, part in objective.queries():
-        part.evaluate(np.zeros(D))
+    objective.evaluate(np.ones(D))
     assert objective.clock.calls == 2 * objective.task.n_queries
     assert objective.clock.inference > 0.0
     assert objective.clock.products > 0.0

@@ -14,7 +14,7 @@ from sklearn.model_selection import PredefinedSplit
 import rankwise as rw
 from rankwise.linear import ranker_data, tuning
 from rankwise.linear.labels import Labels
-from rankwise.linear.pointwise import Classifier, LabelledRows
+from rankwise.linear.pointwise import Classifier
 from rankwise.linear.ranker_data import RankerData, refined_by
 from rankwise.linear.standardising import Standardised
 from rankwise.metrics import as_metric
@@ -85,10 +85,9 @@ def test_the_ranker_is_fitted_to_all_samples_with_strengths_found_on_a_part(data
 
 def test_half_the_weight_on_twice_the_samples_is_the_same_fit(data: Data) -> None:
     X, y = data
-    once = Classifier(LabelledRows(Standardised(X), y, np.ones(900), "logistic"), "logistic").fit(0.01)
-    twice = Classifier(
-        LabelledRows(Standardised(np.vstack([X, X])), np.tile(y, 2), np.full(1800, 0.5), "logistic"), "logistic"
-    ).fit(0.01)
+    once = Classifier(Standardised(X), y, np.ones(900), "logistic").fit(0.01)
+    doubled = Standardised(np.vstack([X, X]))
+    twice = Classifier(doubled, np.tile(y, 2), np.full(1800, 0.5), "logistic").fit(0.01)
     np.testing.assert_allclose(once, twice, rtol=1e-6)
 
 
@@ -96,10 +95,9 @@ def test_half_the_weight_on_twice_the_samples_is_the_same_fit(data: Data) -> Non
 def test_balanced_classes_weigh_the_same(data: Data, loss: str) -> None:
     X, y = data
     weights = np.where(y, 0.5 * 900 / y.sum(), 0.5 * 900 / (~y).sum())
-    found = Classifier(LabelledRows(Standardised(X), y, np.ones(900), loss), loss).fit(0.1)
-    np.testing.assert_allclose(
-        found, Classifier(LabelledRows(Standardised(X), y, weights, loss[9:]), loss[9:]).fit(0.1), rtol=1e-6
-    )
+    found = Classifier(Standardised(X), y, np.ones(900), loss).fit(0.1)
+    wanted = Classifier(Standardised(X), y, weights, loss.removeprefix("balanced ")).fit(0.1)
+    np.testing.assert_allclose(found, wanted, rtol=1e-6)
 
 
 @pytest.mark.parametrize(("loss", "C"), [("logistic", 0.05), ("squared hinge", 0.002)])
@@ -108,7 +106,7 @@ def test_a_classifier_is_that_of_scikit_learn(data: Data, loss: str, C: float) -
 
     X, y = data
     features = Standardised(X)
-    found = Classifier(LabelledRows(features, y, np.ones(900), loss), loss).fit(C)
+    found = Classifier(features, y, np.ones(900), loss).fit(C)
     if loss == "logistic":
         expected = LogisticRegression(C=C, tol=1e-10, max_iter=10_000).fit((X - X.mean(axis=0)) / X.std(axis=0), y)
         np.testing.assert_allclose(found, expected.coef_[0], rtol=1e-3, atol=1e-5)
@@ -150,7 +148,7 @@ def test_folds_without_copies_of_their_own_find_the_same(
 def test_on_a_path_of_sparse_data_every_fit_reaches_its_minimum(rng: np.random.Generator, loss: str) -> None:
     X = csr_matrix((rng.random((3000, 60)) < 0.1).astype(float))
     y = X @ rng.normal(size=60) + rng.normal(size=3000) > 2.5
-    path = Classifier(LabelledRows(Standardised(X), y, np.ones(3000), loss), loss)
+    path = Classifier(Standardised(X), y, np.ones(3000), loss)
     for C in (0.004, 0.016, 0.0625, 0.25, 1.0):
         path.fit(C)
         best = minimize(lambda v, C=C: path._at(v, C)[:2], path.point, jac=True, tol=1e-14).fun

@@ -18,9 +18,7 @@ from rankwise_lab.benchmarks.tasks import Data, Task
 from rankwise_lab.data.folder import MissingDataError
 from scipy import sparse, stats
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import average_precision_score
-from sklearn.model_selection import StratifiedKFold
 
 
 class FirstFeature:
@@ -309,19 +307,3 @@ def test_contenders_rank_better_than_chance(contender: Contender, form: Callable
         assert C is not None
         assert C > 0
     assert average_precision_score(y[80:], scores) > 0.25 + 0.2, "chance is a quarter"
-
-
-def test_logistic_mean_ranks_as_the_mean_of_the_folds_logistic_regressions(noisy: Samples) -> None:
-    (X, y), seed = noisy, 7
-    (contender,) = (contender for contender in OURS if contender.name == "logistic-mean")
-    model, _ = contender.fit(X, y, seed)
-    folds = list(StratifiedKFold(5, shuffle=True, random_state=seed).split(X, y))
-    mean_ap, averages = [], []
-    for C in 4.0 ** np.arange(-9, 4):
-        fits = [LogisticRegression(C=C, solver="newton-cholesky", max_iter=1000).fit(X[a], y[a]) for a, _ in folds]
-        aps = [average_precision_score(y[b], f.decision_function(X[b])) for f, (_, b) in zip(fits, folds, strict=True)]
-        spread = [f.decision_function(X[a]).std() for f, (a, _) in zip(fits, folds, strict=True)]
-        mean_ap.append(np.mean(aps))
-        averages.append(np.mean([f.coef_[0] / s for f, s in zip(fits, spread, strict=True)], axis=0))
-    expected = X @ averages[int(np.argmax(mean_ap))]
-    np.testing.assert_array_equal(np.argsort(model.decision_function(X)), np.argsort(expected))

@@ -28,9 +28,8 @@ from rankwise.metrics import as_loss, as_metric
 
 RANKER, RANK_SVM = "linear-ranker", "rank-svm"
 FOLDS = 5
-SOLVERS = ["auto", "cutting-plane", "frank-wolfe", "subgradient"]
 # Options that only RankSVM has, and those that say how its C is chosen.
-_OF_RANK_SVM = ("loss", "C", "scoring", "standardize", "solver", "method", "tol", "max_iter", "threads")
+_OF_RANK_SVM = ("loss", "C", "scoring", "standardize", "method", "tol", "max_iter", "threads")
 _CHOOSING = ("cv", "scoring", "jobs")
 _NOT_GIVEN = object()
 # Of two samples, every candidate separates one from the other, and nothing can judge it.
@@ -87,7 +86,7 @@ def add_command(commands: Any) -> None:
     option(model, "--cv", folds, whole=(2,))
     jobs = "number of fits to run in parallel; -1 uses all processors (default: 1)"
     option(model, "--jobs", jobs, whole=(1, None, True))
-    add_seed(model, "the split into folds and for frank-wolfe")
+    add_seed(model, "the split into folds")
     _add_rank_svm(parser)
     add_data(parser, relevant_from="1")
     report = parser.add_argument_group("report")
@@ -107,7 +106,6 @@ def _add_rank_svm(parser: argparse.ArgumentParser) -> None:
         "takes the features as they are in the file"
     )
     group.add_argument("--standardize", action="store_true", help=standardize)
-    option(group, "--solver", "optimiser; auto uses cutting planes", "auto", choices=SOLVERS)
     add_solver(group, threads="the search for most violating rankings")
     option(group, "--max-iter", "largest number of iterations", 10_000, whole=(1,))
 
@@ -301,17 +299,16 @@ class SVM:
 
         given = self._arguments
         common: dict[str, Any] = {
-            "solver": given.solver,
             "method": given.method,
             "tol": given.tol,
             "max_iter": given.max_iter,
             "n_threads": given.threads,
-            "random_state": given.seed,
             "verbose": 0 if given.quiet else 1,
         }
         if not self._chooses_C:
             return RankSVM(given.loss, given.C, **common)
-        model = RankSVMCV(given.loss, cv=given.cv or FOLDS, scoring=given.scoring, n_jobs=given.jobs, **common)
+        common |= {"cv": given.cv or FOLDS, "n_jobs": given.jobs, "random_state": given.seed}
+        model = RankSVMCV(given.loss, scoring=given.scoring, **common)
         voice.progress(f"choosing C among {model.Cs} on {model.cv} folds …")
         return model
 
@@ -354,7 +351,6 @@ class SVM:
             "C": model.C_ if self._chooses_C else model.C,
             "choice": choice,
             "standardize": given.standardize,
-            "solver": given.solver,
             "objective": model.objective_,
             "dual": model.dual_,
             "gap": model.gap_,

@@ -19,7 +19,6 @@ from rankwise.distributed.exchange import Joined, Range
 from rankwise.distributed.part import Members, Part, divide
 from rankwise.linear.features import INTERCEPT, Features, Vector, as_features, is_whole_numbers, on_grid
 from rankwise.linear.task import Inference, Task, rankable
-from rankwise.queries import single_query
 
 
 @dataclass(frozen=True)
@@ -54,7 +53,7 @@ def take(X: Any, state: Labelled, plan: Plan) -> Partition:
         order, queries, weights = rankable(truth, ids, state.weight, rows)
         if queries.sizes.size:
             inference = Inference(queries, plan.loss, plan.surrogate)
-            own = Task(single_query(truth).relevant, inference, order, weights * plan.share_per_weight)
+            own = Task(truth.size, inference, order, weights * plan.share_per_weight)
     members = []
     for one in plan.large:
         of_query = None if ids is None else np.flatnonzero(ids == one.id)

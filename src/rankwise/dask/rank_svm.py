@@ -22,9 +22,9 @@ from rankwise.dask.plan import Counts, Meaning
 from rankwise.dask.task import DaskObjective, pose
 from rankwise.documenting import documented
 from rankwise.linear.base import between, ranks_of
+from rankwise.linear.cutting_plane import Settings, cutting_plane
 from rankwise.linear.features import INTERCEPT, Vector
 from rankwise.linear.rank_svm import RankSVM
-from rankwise.linear.solvers import Settings, cutting_plane
 from rankwise.metrics.loss import Loss
 from rankwise.progress import Progress
 
@@ -132,7 +132,7 @@ class DaskRankSVM(RankSVM):
 
     @like_local
     def fit(self, X: Any, y: Any, qid: Any = None, query_weight: Any = None) -> DaskRankSVM:
-        loss, _ = self._validated()
+        loss = self._validated()
         if not self.warm_start:
             self.__dict__.pop("partial_", None)  # of an earlier fit
         try:
@@ -154,8 +154,8 @@ class DaskRankSVM(RankSVM):
         self.C_ = self._given_or_usual_C(DaskObjective(task, d))
         learns = bool(self.fit_intercept and loss.learns_intercept)
         objective = DaskObjective(task, d + learns, learns)
-        is_partial = hasattr(self, "partial_") and not hasattr(self, "coef_")
-        start = RankSVM._start(self.partial_ if is_partial else self, d + learns, None)
+        before: RankSVM = self if hasattr(self, "coef_") else getattr(self, "partial_", self)
+        start = RankSVM._start(before, d + learns)
         best: list[Vector] = []
         with closing(Progress(f"DaskRankSVM {loss.name}, C={self.C_:.4g}")) as progress:
             report = (lambda step: progress.say(str(step))) if self.verbose else None

@@ -24,7 +24,7 @@ from rankwise.linear.features import Vector
 from rankwise.linear.objective import Clock, Evaluation, evaluation_of
 from rankwise.linear.task import Inference, Task
 from rankwise.metrics.loss import Loss
-from rankwise.queries import as_queries, group, single_query
+from rankwise.queries import as_queries, group
 from rankwise.surrogates import Hinge, Surrogate
 
 
@@ -82,7 +82,7 @@ def pose(
         grouping = group(ids, ids.size)
         inference = Inference(as_queries(grouping.gather(truth), grouping.starts), loss, surrogate)
         weights = table.share[np.searchsorted(table.ids, grouping.ids)]
-        gathered = Task(single_query(truth).relevant, inference, grouping.order, weights)
+        gathered = Task(truth.size, inference, grouping.order, weights)
     parts, n_queries = labels.derive(take, plan, reads=True), int(np.count_nonzero(table.share))
     return DaskTask(parts, n_queries, [one.large for one in plan.large], gathered, sizes, loss, surrogate), table
 

@@ -27,10 +27,9 @@ from scipy.sparse import issparse, vstack
 from rankwise.latent.bags import Bags
 from rankwise.latent.blocks import Indices, take_rows
 from rankwise.linear.bundle import Bundle, Planes
+from rankwise.linear.cutting_plane import ROUNDING_RULES, Settings, cutting_plane
 from rankwise.linear.features import Vector, as_features, with_intercept
 from rankwise.linear.objective import Clock, Objective, risk_of
-from rankwise.linear.solvers import Settings, cutting_plane
-from rankwise.linear.solvers.result import ROUNDING_RULES
 from rankwise.linear.task import Task
 
 # A working set is solved to this fraction of the current gap, or to this fraction of the wanted gap if that is larger.
@@ -284,8 +283,7 @@ def _close(problem: Problem, state: State, working: WorkingSet) -> None:
 
 def _objective(problem: Problem, state: State, working: WorkingSet) -> Objective:
     """Return the convex objective over the working set."""
-    features: Any = working  # its method `rows` is not needed
-    return Objective(with_intercept(features, problem.intercept), problem.task, clock=state.clock)
+    return Objective(with_intercept(working, problem.intercept), problem.task, clock=state.clock)
 
 
 def _pass(problem: Problem, v: Vector, fixed: Indices) -> tuple[Vector, Indices, Vector]:

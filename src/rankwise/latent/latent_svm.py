@@ -388,9 +388,7 @@ class LatentRankSVMCV(BagRanker):
         task = pose(relevant, loss, surrogate=Hinge(self.scale, self.method))
         self.Cs_ = grid_of_C(self.Cs, _of_means(checked, task), _GRID)
         timings: list[dict[str, Any]] = []
-        search = Search(folds, [metric], Labels(relevant), None, (1, self.Cs_.size))
-        if self.verbose:
-            search.say = lambda line: tell(f"LatentRankSVMCV: {line}")
+        search = Search(folds, [metric], Labels(relevant), None, self.Cs_[None], n_jobs)
         self.scores_ = search.scores[0]
 
         def follow(path: int, number: int) -> Iterator[NDArray[np.float64]]:
@@ -404,7 +402,7 @@ class LatentRankSVMCV(BagRanker):
 
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ConvergenceWarning)  # only the gap of the final model matters
-            interrupted = search.run(follow, n_jobs)
+            interrupted = search.run(follow, ["LatentRankSVMCV"], tell if self.verbose else None)
         chosen = choose(search.scores, metric, interrupted)
         self.C_, self.best_score_ = float(self.Cs_[chosen.at]), chosen.score
         single = self._single(self.C_)

@@ -22,9 +22,9 @@ from rankwise.latent.bags import Bags, bag_means
 from rankwise.latent.blocks import Indices, read_rows
 from rankwise.latent.cccp import OuterStep, Problem, State, begin, minimise
 from rankwise.linear.bundle import Planes
+from rankwise.linear.cutting_plane import Settings, cutting_plane
 from rankwise.linear.features import Vector, as_features
 from rankwise.linear.objective import Clock, Objective, risk_of
-from rankwise.linear.solvers import Settings, cutting_plane
 
 _KIND, _FORMAT = "latent-checkpoint", 2
 _NAMES = ("first", "centre", "random", "mean")

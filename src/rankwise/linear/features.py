@@ -34,7 +34,6 @@ FEW = 0.2
 class Features(Protocol):
     """The products of an (n, d) matrix, which has one more column if there is an intercept."""
 
-    n_samples: int
     n_coefs: int
 
     def scores(self, coef: Vector) -> Vector:
@@ -43,10 +42,6 @@ class Features(Protocol):
 
     def combine(self, weights: NDArray[np.floating]) -> Vector:
         """Xᵀ·weights, (d,)."""
-        ...
-
-    def rows(self, rows: NDArray[np.int64] | slice) -> Features:
-        """Return the same for some rows."""
         ...
 
 
@@ -69,7 +64,7 @@ def as_features(X: Any, intercept: float = 0.0, whole: bool | None = None) -> Fe
     Returns
     -------
     Features
-        Features with the attributes n_samples and n_coefs and the methods `scores`, `combine` and `rows`.
+        Features with the attribute n_coefs and the methods `scores` and `combine`.
 
     See Also
     --------
@@ -92,8 +87,8 @@ def is_whole_numbers(X: Any, known: bool | None = None) -> bool:
     if known is not None:
         return known
     entries = X if isinstance(X, np.ndarray) else X.data  # by rows, so that a view of some columns is not copied
-    blocks = (entries[part] for part in _slices(entries.shape[0], entries[:1].size))
-    return all(bool(((block == np.rint(block)) & (np.abs(block) <= _SMALL)).all()) for block in blocks)
+    each = (entries[part] for part in blocks(entries.shape[0], entries[:1].size))
+    return all(bool(((block == np.rint(block)) & (np.abs(block) <= _SMALL)).all()) for block in each)
 
 
 def on_grid(weights: NDArray[np.floating]) -> tuple[Vector, Vector]:
@@ -111,18 +106,18 @@ def with_intercept(features: Features, value: float) -> Features:
 class _Dense:
     def __init__(self, X: NDArray[np.floating]) -> None:
         self._X = np.asarray(X)  # turns a memory map, whose slices are slow, into a plain array
-        self.n_samples: int = self._X.shape[0]
+        self._n_samples: int = self._X.shape[0]
         self.n_coefs: int = self._X.shape[1]
-        whole = self._X.dtype == np.float64 and (self._X.flags.c_contiguous or self._X.flags.f_contiguous)
-        self._whole = whole and self._X.dtype.isnative
-        self._by_columns = self._X.flags.f_contiguous and not self._X.flags.c_contiguous
+        by_rows, by_columns = self._X.flags.c_contiguous, self._X.flags.f_contiguous
+        self._whole = self._X.dtype == np.float64 and self._X.dtype.isnative and (by_rows or by_columns)
+        self._by_columns = by_columns and not by_rows
 
     def scores(self, coef: Vector) -> Vector:
         if self._whole:
             return self._X @ coef
-        result = np.zeros(self.n_samples)
+        result = np.zeros(self._n_samples)
         if self._by_columns:
-            for part in _slices(self.n_coefs, self.n_samples):
+            for part in blocks(self.n_coefs, self._n_samples):
                 result += self._X[:, part].astype(np.float64) @ coef[part]
         else:
             for part, rows in self._wide_rows():
@@ -132,7 +127,7 @@ class _Dense:
     def _wide_rows(self) -> Iterator[tuple[slice, Vector]]:
         """Yield blocks of rows in float64, all in the same memory: allocating it takes longer than the sums."""
         buffer: Vector | None = None
-        for part in _slices(self.n_samples, self.n_coefs):
+        for part in blocks(self._n_samples, self.n_coefs):
             buffer = np.empty((part.stop, self.n_coefs)) if buffer is None else buffer
             rows = buffer[: part.stop - part.start]
             rows[...] = self._X[part]
@@ -143,10 +138,10 @@ class _Dense:
         if self._by_columns:
             if self._whole:
                 return values @ self._X
-            parts = _slices(self.n_coefs, self.n_samples)
+            parts = blocks(self.n_coefs, self._n_samples)
             return np.concatenate([values @ self._X[:, part].astype(np.float64) for part in parts])
         used = np.flatnonzero(values)
-        if used.size < FEW * self.n_samples:
+        if used.size < FEW * self._n_samples:
             return self._gathered(used, values)
         if self._whole:
             return values @ self._X
@@ -157,19 +152,14 @@ class _Dense:
 
     def _gathered(self, used: NDArray[np.intp], weights: Vector) -> Vector:
         result = np.zeros(self.n_coefs)
-        for part in _slices(used.size, self.n_coefs):
+        for part in blocks(used.size, self.n_coefs):
             chosen = used[part]
             result += weights[chosen] @ self._X[chosen].astype(np.float64, copy=False)
         return result
 
-    def rows(self, rows: NDArray[np.int64] | slice) -> _Dense:
-        return _Dense(self._X[rows])
-
 
 class _Sparse:
     def __init__(self, X: Any) -> None:
-        self._X = X
-        self.n_samples: int = X.shape[0]
         self.n_coefs: int = X.shape[1]
         self._by_columns = X.format == "csc"
         self._blocks, self._transposed = zip(*_sparse_blocks(X), strict=True)
@@ -180,9 +170,6 @@ class _Sparse:
     def combine(self, weights: NDArray[np.floating]) -> Vector:
         wide = weights.astype(np.float64, copy=False)
         return _along(self._transposed, wide) if self._by_columns else _across(self._transposed, wide)
-
-    def rows(self, rows: NDArray[np.int64] | slice) -> _Sparse:
-        return _Sparse(self._X[rows])
 
 
 class _Whole:
@@ -195,7 +182,6 @@ class _Whole:
 
     def __init__(self, inner: Features) -> None:
         self._inner = inner
-        self.n_samples: int = inner.n_samples
         self.n_coefs: int = inner.n_coefs
 
     def scores(self, coef: Vector) -> Vector:
@@ -205,16 +191,12 @@ class _Whole:
         even, rest = on_grid(weights)
         return np.asarray(self._inner.combine(even) + self._inner.combine(rest))
 
-    def rows(self, rows: NDArray[np.int64] | slice) -> _Whole:
-        return _Whole(self._inner.rows(rows))
-
 
 class _WithIntercept:
     """Features with one more, constant column."""
 
     def __init__(self, inner: Features, value: float) -> None:
         self._inner, self._value = inner, value
-        self.n_samples: int = inner.n_samples
         self.n_coefs: int = inner.n_coefs + 1
 
     def scores(self, coef: Vector) -> Vector:
@@ -223,29 +205,26 @@ class _WithIntercept:
     def combine(self, weights: NDArray[np.floating]) -> Vector:
         return np.append(self._inner.combine(weights), self._value * weights.sum(dtype=np.float64))
 
-    def rows(self, rows: NDArray[np.int64] | slice) -> _WithIntercept:
-        return _WithIntercept(self._inner.rows(rows), self._value)
 
-
-def _slices(length: int, width: int) -> Iterator[slice]:
-    """Yield slices that cover a length, each with about a block of entries."""
-    step = max(_BLOCK // max(width, 1), 1)
+def blocks(length: int, width: int, entries: int = _BLOCK) -> Iterator[slice]:
+    """Yield slices that cover a length, each with about so many entries."""
+    step = max(entries // max(width, 1), 1)
     for start in range(0, length, step):
         yield slice(start, min(start + step, length))
 
 
-def _along(blocks: tuple[Any, ...], vector: Vector) -> Vector:
-    """Multiply blocks whose results are concatenated."""
-    parts = [block @ vector for block in blocks]
-    return parts[0] if len(parts) == 1 else np.concatenate(parts)
+def _along(parts: tuple[Any, ...], vector: Vector) -> Vector:
+    """Multiply parts of a matrix whose results are concatenated."""
+    products = [part @ vector for part in parts]
+    return products[0] if len(products) == 1 else np.concatenate(products)
 
 
-def _across(blocks: tuple[Any, ...], vector: Vector) -> Vector:
-    """Multiply blocks with their parts of the vector and add up the results."""
-    result, start = np.zeros(blocks[0].shape[0]), 0
-    for block in blocks:
-        result += block @ vector[start : start + block.shape[1]]
-        start += block.shape[1]
+def _across(parts: tuple[Any, ...], vector: Vector) -> Vector:
+    """Multiply parts of a matrix with their parts of the vector and add up the results."""
+    result, start = np.zeros(parts[0].shape[0]), 0
+    for part in parts:
+        result += part @ vector[start : start + part.shape[1]]
+        start += part.shape[1]
     return result
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import time
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -159,53 +160,37 @@ class LinearRanker(BaseLinearRanker):
             After Ctrl-C.
         """
         started = time.perf_counter()
-        metric, n_jobs = self._judged_by(qid), self._n_jobs()
-        X, labels = self._checked_both(X, y, qid)
-        metric = None if metric is None else metric.for_grades(labels.grades)
-        self._fit_to(self._data(X, labels, qid, query_weight, metric), metric, n_jobs, started)
-        return self
-
-    def _n_jobs(self) -> int:
-        """Return the number of jobs, after checks of it and of the seed."""
         if not is_whole(self.random_state) or self.random_state < 0:
             raise ValueError(f"random_state must be an integer, at least 0, got {self.random_state!r}")
-        return as_jobs(self.n_jobs)
-
-    def _fit_to(self, data: RankerData, metric: Metric | None, n_jobs: int, started: float) -> None:
-        progress = Progress(type(self).__name__) if self.verbose else None
-        try:
-            with one_thread_each():
-                interrupted = self._fit(data, metric, n_jobs, started, progress)
-        finally:
-            if progress is not None:
-                progress.close()
+        metric, n_jobs = self._judged_by(qid), as_jobs(self.n_jobs)
+        X, labels = self._checked_both(X, y, qid)
+        metric = None if metric is None else metric.for_grades(labels.grades)
+        data = self._data(X, labels, qid, query_weight, metric)
+        with one_thread_each(), closing(Progress(type(self).__name__)) as progress:
+            interrupted = self._fit(data, metric, n_jobs, started, progress)
         if interrupted:
             raise KeyboardInterrupt
+        return self
 
-    def _fit(
-        self, data: RankerData, metric: Metric | None, n_jobs: int, started: float, progress: Progress | None
-    ) -> bool:
+    def _fit(self, data: RankerData, metric: Metric | None, n_jobs: int, started: float, progress: Progress) -> bool:
         """Search, do the final fits, and return whether this was interrupted."""
         tried_on = data.tried_on(self.random_state)
         search = self._search(tried_on, metric, n_jobs)
-        if progress is not None:
+        if self.verbose:
             search.say = progress.say
         interrupted = search.run()
         searched = time.perf_counter()
-        if tried_on is not data:  # the sum of the weights stays the same, because C is relative to it
-            self._widen(search, data, metric, tried_on.relevant.size / data.relevant.size)
+        if tried_on is not data:
+            samples = self._samples(data, metric)
+            # The sum of the weights stays the same, because C is relative to it.
+            share = tried_on.relevant.size / data.relevant.size
+            search.widen(samples._replace(weights=share * samples.weights))
         interrupted |= self._conclude(search, data)
         now = time.perf_counter()
         self.history_, self.metric_ = columns_of(search.tried), self._metric_name()
         self.best_score_ = self.report_.best_score
         self.timing_ = {"total": now - started, "search": searched - started, "fit": now - searched}
         return interrupted
-
-    def _widen(self, search: Search, data: RankerData, metric: Metric | None, share: float) -> None:
-        """Make the search do its final fits on all samples, with their weights multiplied by `share`."""
-        whole = self._samples(data, metric)
-        search.samples = whole._replace(weights=share * whole.weights)
-        search.whole = search.part_of_all(search.samples)
 
     @property
     def report_(self) -> TuningReport:
@@ -268,16 +253,14 @@ class LinearRanker(BaseLinearRanker):
             if not (isinstance(own, Surrogate) and own.is_derivative):
                 raise ValueError(f"surrogate must be a Surrogate whose gradient is its derivative, got {own!r}")
             own.accepts(loss)
-        starts = (*_STARTS, *_BALANCED) if data.is_small else _STARTS
-        features, weights = standardise(data.X), data.row_weights
-        return Samples(features, data.labels, weights, loss, data.qid, data.weight, starts, own)
+        return Samples(standardise(data.X), data.labels, data.row_weights, loss, data.qid, data.weight, own)
 
     def _search(self, data: RankerData, metric: Metric | None, n_jobs: int) -> Search:
         folds, repeats = data.folds(self.cv, self.random_state)
         samples = self._samples(data, metric)
         scorer = None if metric is not None else self._scorer(data, samples.features)
         judge = Judge(metric, data.judged, data.qid, folds, repeats, scorer) if folds else None
-        return Search(samples, judge, n_jobs)
+        return Search(samples, judge, (*_STARTS, *_BALANCED) if data.is_small else _STARTS, n_jobs)
 
     def _scorer(self, data: RankerData, features: Standardised | RowSpace) -> Callable[[Vector, Fold], float]:
         """Return a function of coefficients and a fold that calls the scorer with such a ranker."""
@@ -302,11 +285,8 @@ class LinearRanker(BaseLinearRanker):
                 raise
             interrupted = True
         assert found is not None
-        self._take_found(search, found, data)
+        self._take(search.samples.features, found, data.relevant)
         return interrupted
-
-    def _take_found(self, search: Search, coef: Vector, data: RankerData) -> None:
-        self._take(search.samples.features, coef, data.relevant)
 
     def _take(self, features: Standardised | RowSpace, coef: Vector, relevant: NDArray[np.bool_]) -> None:
         """Take coefficients for standardised features, converted to the original features."""

@@ -23,7 +23,7 @@ _BY = "scores_by_"  # in the order of the names in best_by_, sorted
 _HISTORY = "history."
 _NEEDED = ("coef_", "intercept_", "classes_")
 # Parameters of 0.2.0 that are gone.
-_GONE = {"self_paced"}
+_GONE = {"self_paced", "solver", "prior", "refit", "random_state"}
 _POSITIVE = ("tol",)
 _LONGEST_WORD = 10_000
 _AGAIN = "copy it again, or save the model again"
@@ -57,7 +57,7 @@ def read_linear(file: ModelFile, path: str | Path, known: set[str]) -> tuple[dic
     if not is_whole(d) or d < 1:
         raise ModelFileError(f"{path}: n_features_in_ is {shown(d)}, not a number of features; {_AGAIN}")
     _check_arrays(arrays, d, path)
-    params = {name: value for name, value in params.items() if name not in _GONE}
+    params = {name: value for name, value in params.items() if name in known or name not in _GONE}
     strange = sorted(set(params) - known)
     if strange:
         raise ModelFileError(

@@ -1,4 +1,4 @@
-"""A path of C: one problem after another, each started where the last one ended."""
+"""The scale of C, and a path of C: one problem after another, each started where the last one ended."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from rankwise.arguments import is_whole
 from rankwise.linear.bundle import Bundle
+from rankwise.linear.cutting_plane import Settings, SolverResult, cutting_plane
 from rankwise.linear.objective import LinearRisk
-from rankwise.linear.solvers import SOLVERS, Settings, SolverResult, cutting_plane
 
 _SMALLEST = 1e-50
 
@@ -130,16 +130,16 @@ def grid_of_C(Cs: int | ArrayLike, objective: LinearRisk, ends: tuple[float, flo
     return values
 
 
-def solve_path(
-    objective: LinearRisk, Cs: NDArray[np.float64], solver: str, settings: Settings
-) -> Iterator[SolverResult]:
-    """Yield one result per C, in ascending order. Planes under the risk hold for every C, so the bundle is kept."""
+def solve_path(objective: LinearRisk, Cs: NDArray[np.float64], settings: Settings) -> Iterator[SolverResult]:
+    """Yield one result per C, in ascending order. Planes under the risk hold for every C, so the bundle is kept.
+
+    Ctrl-C raises KeyboardInterrupt here.
+    """
     bundle: Bundle | None = Bundle(objective.n_coefs)
-    for C in Cs:
-        if solver == "cutting-plane":
-            result = cutting_plane(objective, float(C), settings, bundle)
-        else:
-            result = SOLVERS[solver](objective, float(C), settings)
+    for C in Cs.tolist():
+        result = cutting_plane(objective, C, settings, bundle)
+        if result.interrupted:
+            raise KeyboardInterrupt
         settings = replace(settings, start=result.coef)
         if Cs[-1] == C:
             bundle = None  # others use the memory while this one waits to be closed

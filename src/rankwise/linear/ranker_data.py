@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -12,6 +11,7 @@ from numpy.typing import NDArray
 from rankwise.arguments import is_whole
 from rankwise.linear.cross_validation import Fold, check_folds, split
 from rankwise.linear.labels import Labels
+from rankwise.linear.task import rankable
 from rankwise.metrics import Metric
 from rankwise.metrics.loss import Loss
 from rankwise.metrics.registry import as_loss
@@ -63,25 +63,9 @@ class RankerData:
         X = np.asarray(X) if isinstance(X, np.ndarray) else X
         return RankerData(X, self.labels.part(rows), qid, weight, self.judged[rows])
 
-    @cached_property
-    def _codes(self) -> NDArray[np.int64]:
-        """Number of each sample's query, (n,)."""
-        if self.qid is None:
-            return np.zeros(self.relevant.size, np.int64)
-        grouping = group(self.qid, self.relevant.size)
-        return grouping.scatter(np.repeat(np.arange(grouping.ids.size), np.diff(grouping.starts)))
-
-    def n_rankable(self, rows: NDArray[np.int64] | slice = slice(None)) -> int:
-        """Return how many queries have something to rank among these rows."""
-        codes, truth = self._codes[rows], self.labels.truth[rows].astype(np.float64)
-        least, most = np.full(self._codes.max() + 1, np.inf), np.full(self._codes.max() + 1, -np.inf)
-        np.minimum.at(least, codes, truth)
-        np.maximum.at(most, codes, truth)
-        return int(np.count_nonzero(least < most))
-
     def can_rank(self, rows: NDArray[np.int64]) -> bool:
         """Return whether some query with a positive weight has something to rank among these rows."""
-        return self.n_rankable(rows if self.weight is None else rows[self.weight[rows] > 0]) > 0
+        return bool((rankable(self.labels.truth, self.qid, self.weight, rows).weights > 0.0).any())
 
     def tried_on(self, seed: int) -> RankerData:
         """Return all samples, or a subset if there are very many: whole queries, or a sample with enough positives."""
@@ -110,8 +94,6 @@ class RankerData:
         cv = 5 if cv is None else cv
         if not is_whole(cv):
             folds = split(self.labels, self.qid, cv, seed)
-            if not folds:
-                raise ValueError("cv returns no folds; pass a number of folds, or a splitter that returns at least one")
             for number, fold in enumerate(folds, 1):
                 if not self.can_rank(fold.train):
                     raise ValueError(
@@ -121,7 +103,7 @@ class RankerData:
             return folds, 1
         check_folds(cv)
         n = min(int(self.relevant.sum()), int((~self.relevant).sum()))
-        n = n if self.qid is None else self.n_rankable()
+        n = n if self.qid is None else rankable(self.labels.truth, self.qid).weights.size
         if min(cv, n) < 2:
             return [], 1
         repeats = _REPEATS if self.is_small else 1

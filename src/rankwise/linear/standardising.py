@@ -9,7 +9,7 @@ For a larger one, or a memory map, every product is computed from products of th
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -19,9 +19,9 @@ from scipy.linalg.blas import dsyrk, dtrmv
 from scipy.linalg.lapack import dpstrf
 from scipy.sparse import csr_matrix
 
-from rankwise.linear.features import FEW, Features, Vector, as_features, of_parts
+from rankwise.linear.features import FEW, Features, Vector, as_features, blocks, of_parts
 
-__all__ = ["RowSpace", "Scaled", "Standardised", "gram_of", "moments", "rate_of_sizes", "standardise", "sums_of"]
+__all__ = ["RowSpace", "Scaled", "Standardised", "standardise"]
 
 # Largest number of entries of a matrix that is copied (128 MB), and entries of a block.
 _COPIED, _BLOCK = 1 << 24, 1 << 18
@@ -40,7 +40,6 @@ class Scaled:
 
     def __init__(self, inner: Features, centre: Vector, rate: Vector) -> None:
         self._inner, self.centre, self.rate = inner, centre, rate
-        self.n_samples: int = inner.n_samples
         self.n_coefs: int = inner.n_coefs
 
     def scores(self, coef: Vector) -> Vector:
@@ -51,10 +50,6 @@ class Scaled:
     def combine(self, weights: NDArray[np.floating]) -> Vector:
         """See `Features`."""
         return np.asarray((self._inner.combine(weights) - self.centre * weights.sum(dtype=np.float64)) * self.rate)
-
-    def rows(self, rows: NDArray[np.int64] | slice) -> Scaled:
-        """See `Features`."""
-        return Scaled(self._inner.rows(rows), self.centre, self.rate)
 
 
 def standardise(X: Any) -> Standardised | RowSpace:
@@ -103,7 +98,7 @@ class Standardised:
 
     def gram(self, weights: Vector) -> NDArray[np.float64]:
         """Standardised Xᵀ·diag(weights)·X, (d, d), of dense X; weights at least 0."""
-        return gram_of(self._X, weights) if self.is_copied else gram_of(self._X, weights, self.centre, self.rate)
+        return _gram(self._X, weights) if self.is_copied else _gram(self._X, weights, self.centre, self.rate)
 
     def rows(self, rows: NDArray[np.int64] | slice) -> Standardised:
         """Return a copy of some rows, with the centre and scale of all rows."""
@@ -166,11 +161,7 @@ class RowSpace:
 
     def gram(self, weights: Vector) -> NDArray[np.float64]:
         """R·diag(weights)·Rᵀ, (n, n); weights at least 0."""
-        return gram_of(self._R.T, weights[self._order])
-
-    def rows(self, rows: NDArray[np.int64] | slice) -> Features:
-        """Return a copy of some rows."""
-        return as_features(self._R.T[self._place[rows]])
+        return _gram(self._R.T, weights[self._order])
 
     def as_given(self, coef: Vector) -> Vector:
         """Return coefficients for the original features; scores differ by a constant."""
@@ -180,12 +171,10 @@ class RowSpace:
 
 
 def _blocks(n: int, d: int) -> Iterator[slice]:
-    step = max(_BLOCK // max(d, 1), 1)
-    for start in range(0, n, step):
-        yield slice(start, min(start + step, n))
+    return blocks(n, d, _BLOCK)
 
 
-def gram_of(
+def _gram(
     X: NDArray[np.floating], weights: Vector, centre: Vector | float = 0.0, rate: Vector | float = 1.0
 ) -> NDArray[np.float64]:
     """Return Xᵀ·diag(weights)·X, (d, d), of standardised X; weights are at least 0."""
@@ -201,58 +190,48 @@ def gram_of(
 
 def _of_dense(X: NDArray[np.floating]) -> tuple[Vector, Vector]:
     """Return the mean of each column and 1/deviation, or 0 for a constant column."""
-
-    def sizes() -> Vector:
-        largest = np.zeros(X.shape[1])
-        for part in _blocks(*X.shape):
-            np.maximum(largest, np.abs(X[part]).max(axis=0), out=largest)
-        return largest
-
-    return moments(X.shape[0], lambda *how: sums_of(X, *how), sizes)
-
-
-def moments(n: int, sums: Callable[..., Vector], sizes: Callable[[], Vector]) -> tuple[Vector, Vector]:
-    """Return the mean of each column of n rows, and 1/deviation, or 0 for a constant column.
-
-    sums: `sums_of` the matrix. sizes: max |x| of each column, called only if some squares would leave float64.
-    """
+    n = X.shape[0]
+    mean = _sums(X) / n
     with np.errstate(over="ignore", invalid="ignore"):
-        mean = sums(0.0) / n
-        mean += sums(mean) / n  # once more, for full precision
-        variance = sums(mean, 2) / n
+        mean += _sums(X, mean) / n  # once more, for full precision
+        variance = _sums(X, mean, 2) / n
     factor: Vector | float = 1.0
-    if not ((variance > _SQUARES[0]) & (variance < _SQUARES[1])).all():
-        largest = sizes()
+    if not ((variance > _SQUARES[0]) & (variance < _SQUARES[1])).all():  # some squares leave float64
+        largest = _largest(X)
         if not (largest < _LARGEST / n).all():
             raise ValueError("features are too large to be summed; scale them first")
         odd = (largest > 0.0) & ~((variance > _SQUARES[0]) & (variance < _SQUARES[1]))
         if odd.any():
             exponent = np.clip(np.frexp(largest)[1], -1000, 1000)
             factor = np.where(odd, np.ldexp(1.0, -exponent), 1.0)
-            variance = sums(mean, 2, factor) / n
+            variance = _sums(X, mean, 2, factor) / n
     return mean, _over(np.sqrt(variance) / factor, np.abs(mean) * _CONSTANT)
 
 
-def sums_of(
-    X: NDArray[np.floating], centre: Vector | float = 0.0, power: int = 1, factor: Vector | float = 1.0
+def _sums(
+    X: NDArray[np.floating], centre: Vector | None = None, power: int = 1, factor: Vector | None = None
 ) -> Vector:
     """Return Σ ((x − centre)·factor)^power of each column, in float64."""
     total = np.zeros(X.shape[1])
     with np.errstate(over="ignore", invalid="ignore"):
         for part in _blocks(*X.shape):
-            away = X[part] - centre if np.ndim(centre) else X[part]
-            away = away * factor if np.ndim(factor) else away
+            away = X[part] if centre is None else X[part] - centre
+            away = away if factor is None else away * factor
             total += (away if power == 1 else away**power).sum(axis=0, dtype=np.float64)
     return total
 
 
+def _largest(X: NDArray[np.floating]) -> Vector:
+    """Return max |x| of each column."""
+    largest = np.zeros(X.shape[1])
+    for part in _blocks(*X.shape):
+        np.maximum(largest, np.abs(X[part]).max(axis=0), out=largest)
+    return largest
+
+
 def _of_sparse(X: Any) -> Vector:
     """Return 1/max |x| of each column, or 0 for a column of zeros."""
-    return rate_of_sizes(abs(X).max(axis=0).toarray().ravel().astype(np.float64))
-
-
-def rate_of_sizes(largest: Vector) -> Vector:
-    """Return 1/max |x| of each column, or 0 for a column of zeros."""
+    largest = abs(X).max(axis=0).toarray().ravel().astype(np.float64)
     return _over(largest, np.zeros(largest.size))
 
 

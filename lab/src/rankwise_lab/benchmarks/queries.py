@@ -160,7 +160,7 @@ def _rank_svm(loss: str, train: Split) -> Any:
 def _splines(loss: str, train: Split) -> Any:
     """The same on four tent functions of every feature."""
     tents = SplineTransformer(n_knots=4, degree=1, knots="quantile", extrapolation="constant")
-    model = RankSVMCV(loss, Cs=8, cv=_FOLDS, scoring="ap", tol=3e-3, refit="average")
+    model = RankSVMCV(loss, Cs=8, cv=_FOLDS, scoring="ap", tol=3e-3)
     return make_pipeline(tents, StandardScaler(with_std=False), model).fit(
         train.X, train.relevant, ranksvmcv__qid=train.qid
     )

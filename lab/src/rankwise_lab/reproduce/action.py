@@ -140,7 +140,6 @@ class ActionExperiment:
             grid,
             cv=plan.folds,
             scoring=list(MEASURES[loss]),
-            refit="average",  # which takes no fit of its own
             n_jobs=min(n_cores(), plan.folds),
             tol=plan.tol,
             random_state=plan.seed,
