@@ -154,7 +154,7 @@ class DaskRankSVM(RankSVM):
         self.C_ = self._given_or_usual_C(DaskObjective(task, d))
         learns = bool(self.fit_intercept and loss.learns_intercept)
         objective = DaskObjective(task, d + learns, learns)
-        before: RankSVM = self if hasattr(self, "coef_") else getattr(self, "partial_", self)
+        before = self if hasattr(self, "coef_") else vars(self).get("partial_", self)
         start = RankSVM._start(before, d + learns)
         best: list[Vector] = []
         with closing(Progress(f"DaskRankSVM {loss.name}, C={self.C_:.4g}")) as progress:
