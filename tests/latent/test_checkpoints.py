@@ -135,16 +135,6 @@ def test_another_problem_in_the_same_folder_is_another_file(tmp_path: Path) -> N
         assert_same(model, rw.LatentRankSVM(C=1.0).fit(*given))
 
 
-def test_every_change_of_the_features_is_seen(tmp_path: Path) -> None:
-    bags, y = data()
-    rw.LatentRankSVM(C=1.0, checkpoint=tmp_path).fit(bags, y)
-    for number, i in enumerate(range(0, 60, 7), 2):
-        other = [bag.copy() for bag in bags]
-        other[i][-1, -1] += 0.5
-        rw.LatentRankSVM(C=1.0, checkpoint=tmp_path).fit(other, y)
-        assert len(files(tmp_path)) == number
-
-
 def test_equal_problems_are_one_file_whatever_they_are_made_of(tmp_path: Path) -> None:
     bags, y = data()
     names = [np.array([f"query {q}" for q in QID], dtype=object) for _ in range(2)]

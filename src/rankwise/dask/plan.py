@@ -185,7 +185,7 @@ class Plan(NamedTuple):
 
 def make_plan(table: Table, counts: Counts, meaning: Meaning, loss: Loss, surrogate: Surrogate) -> Plan:
     """Decide who solves which query."""
-    if meaning.least is not None and not loss.has_grades:
+    if meaning.least is not None and not loss.has_discount:
         raise ValueError(f"{loss.name} takes binary labels, not grades; pass relevant > 0, or use another loss")
     by_buckets = isinstance(surrogate, Hinge) and surrogate.method in ("auto", "bucketed")
     together = by_buckets and loss.has_discount and loss.k is None
