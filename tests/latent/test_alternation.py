@@ -45,7 +45,7 @@ def test_the_objective_never_rises_and_every_bound_is_true(
     loss: str, route: str, states: list[State], rng: np.random.Generator
 ) -> None:
     steps = changed = learnt = 0
-    for number, init in enumerate(("mean", "first", "centre", "random")):
+    for number, init in enumerate(("mean", "first", "mean", "random")):
         bags, y, _ = planted(24, number, 4.0, 4, 8, int(rng.integers(2, 12)))
         starts, C = as_bags(bags).starts, float(rng.choice([0.1, 1.0, 30.0]))
         states.clear()

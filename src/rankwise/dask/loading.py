@@ -13,7 +13,7 @@ from sklearn.utils.validation import check_array
 
 from rankwise.arguments import as_array, as_scores, as_truth, first_true, raise_not_finite
 from rankwise.dask.cluster import Futures, Hold, clear
-from rankwise.dask.collections import aligned, check_dimensions, is_frame, partitions
+from rankwise.dask.collections import aligned, is_frame, partitions
 from rankwise.dask.faults import Fault, fault_of, fault_of_features
 from rankwise.dask.plan import Labelled
 from rankwise.linear.base import refuse_broken
@@ -33,8 +33,7 @@ def load_parts(hold: Hold, X: Any, y: Any, qid: Any = None, query_weight: Any = 
     """Load labelled partitions on the workers, in memory or on disk; return them and the number of features."""
     if y is None:
         raise ValueError("requires y to be passed, but the target y is None")
-    blocks = partitions(X, "X")
-    check_dimensions(X, "X", 2)
+    blocks = partitions(X, "X", 2)
     columns = list(X.columns) if is_frame(X) else None
     labels = _aligned(X, "X", y=y, qid=qid, query_weight=query_weight)
     parts, reports = _load(hold, [delayed(_features)(block, columns) for block in blocks], labels, "X")
@@ -52,7 +51,6 @@ def load_parts(hold: Hold, X: Any, y: Any, qid: Any = None, query_weight: Any = 
 def load_vectors(hold: Hold, scores: Any, relevant: Any, qid: Any = None) -> Futures:
     """Load checked scores and relevance on the workers."""
     blocks = partitions(scores, "scores")
-    check_dimensions(scores, "scores")
     labels = {"relevant": aligned(relevant, scores, "relevant", "scores"), **_aligned(scores, "scores", qid=qid)}
     return _load(hold, [delayed(_scores)(block) for block in blocks], labels, "scores")[0]
 

@@ -15,7 +15,7 @@ from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
 from rankwise.dask.cluster import Hold, SchedulerLostError, as_client, holding
-from rankwise.dask.collections import as_dask_array, check_dimensions, feature_names, is_frame, partitions
+from rankwise.dask.collections import as_dask_array, feature_names, is_frame, partitions
 from rankwise.dask.faults import fault_of_features
 from rankwise.dask.loading import check_types, load_parts
 from rankwise.dask.plan import Counts, Meaning
@@ -149,7 +149,10 @@ class DaskRankSVM(RankSVM):
         parts, d = load_parts(hold, X, y, qid, query_weight)
         counts = Counts.of(parts)
         meaning, self.classes_ = Meaning.to_ranker(counts, qid is not None)
-        self._take_names(X, d)
+        self.n_features_in_, names = d, feature_names(X)
+        self.__dict__.pop("feature_names_in_", None)  # of an earlier fit
+        if names is not None:
+            self.feature_names_in_ = names
         task, _ = pose(parts, counts, meaning, loss, self._surrogate())
         self.C_ = self._given_or_usual_C(DaskObjective(task, d))
         learns = bool(self.fit_intercept and loss.learns_intercept)
@@ -179,14 +182,6 @@ class DaskRankSVM(RankSVM):
         d = self.n_features_in_
         self.coef_ = learnt[None, :d].copy()
         self.intercept_ = INTERCEPT * learnt[d:] if learnt.size > d else np.zeros(1)
-
-    def _take_names(self, X: Any, n_features: int) -> None:
-        self.n_features_in_ = n_features
-        names = feature_names(X)
-        if names is not None:
-            self.feature_names_in_ = names
-        elif hasattr(self, "feature_names_in_"):
-            del self.feature_names_in_
 
     def to_local(self) -> RankSVM:
         """Convert to the ordinary ranker for data in memory.
@@ -229,8 +224,7 @@ class DaskRankSVM(RankSVM):
 
     def _by_partition(self, X: Any, method: str, dtype: np.dtype[Any]) -> Any:
         model = delayed(self.to_local())
-        given = partitions(X, "X")
-        check_dimensions(X, "X", 2)
+        given = partitions(X, "X", 2)
         width = len(X.columns) if is_frame(X) else X.shape[1]
         if width != self.n_features_in_ and not np.isnan(width):
             raise ValueError(

@@ -162,10 +162,9 @@ class LatentRankSVM(BagRanker):
         Weight of the loss against the penalty. The default is a multiple of the natural C of the bags' means, see
         `rankwise.linear.natural_C`. `LatentRankSVMCV` chooses it by cross-validation.
     init : str, array-like or estimator, default "mean"
-        First candidate of each positive bag: the best under a ranker of the bags' means ("mean"), the first ("first"),
-        the one nearest the mean of its bag ("centre"), or a random one ("random"). Or pass the candidates' numbers, an
-        array of shape (n_bags,), or a linear model or its coefficients, which choose them. The start matters, because
-        the objective has many local minima.
+        First candidate of each positive bag: the best under a ranker of the bags' means ("mean"), the first ("first")
+        or a random one ("random"). Or pass the candidates' numbers, an array of shape (n_bags,), or a linear model or
+        its coefficients, which choose them. The start matters, because the objective has many local minima.
     outer_tol : float, default 1e-3
         The alternation stops when the objective falls by less than this fraction, or when no positive bag changes its
         candidate.

@@ -14,12 +14,11 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from rankwise.arguments import as_array, first_true
 from rankwise.io.models import ModelFileError, fingerprint, read_model, write_model
 from rankwise.latent.bags import Bags, bag_means
-from rankwise.latent.blocks import Indices, read_rows
+from rankwise.latent.blocks import Indices
 from rankwise.latent.cccp import OuterStep, Problem, State, begin, minimise
 from rankwise.linear.bundle import Planes
 from rankwise.linear.cutting_plane import Settings, cutting_plane
@@ -27,7 +26,7 @@ from rankwise.linear.features import Vector, as_features
 from rankwise.linear.objective import Clock, Objective, risk_of
 
 _KIND, _FORMAT = "latent-checkpoint", 2
-_NAMES = ("first", "centre", "random", "mean")
+_NAMES = ("first", "random", "mean")
 
 
 class Start(NamedTuple):
@@ -37,18 +36,13 @@ class Start(NamedTuple):
     candidates: Indices | None = None
     coef: Vector | None = None
 
-    def rows(self, bags: Bags, relevant: NDArray[np.bool_], seed: int) -> Indices:
+    def rows(self, bags: Bags, seed: int) -> Indices:
         """Return the rows of the first candidates, (bags,)."""
         if self.candidates is not None:
             return bags.starts + self.candidates
         if self.name == "random":
             return bags.starts + np.random.default_rng([seed, 0]).integers(0, bags.sizes)
-        rows = bags.starts.copy()
-        if self.name == "centre":  # of a positive bag; the start of a negative one has no effect
-            for i in np.flatnonzero(relevant):
-                values = read_rows(bags.features, bags.starts[i], bags.stops[i])
-                rows[i] += int(np.argmin(((values - values.mean(axis=0)) ** 2).sum(axis=1)))
-        return rows
+        return bags.starts
 
 
 def as_start(init: Any, sizes: Indices, width: int) -> Start:
@@ -139,7 +133,7 @@ def _path(
 def _begun(problem: Problem, start: Start, seed: int) -> State:
     coef = _fitted_to_means(problem) if start.name == "mean" else start.coef
     if coef is None:
-        return begin(problem, start.rows(problem.bags, problem.relevant, seed), None)
+        return begin(problem, start.rows(problem.bags, seed), None)
     return begin(problem, None, np.pad(coef, (0, problem.n_coefs - coef.size)))
 
 
