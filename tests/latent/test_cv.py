@@ -78,9 +78,9 @@ def test_candidates_are_split_with_the_bags_but_coefficients_not(kind: str, monk
     seen: list[tuple[Any, Any]] = []
     real = training._begun
 
-    def begun(problem: Any, start: Any, seed: int) -> Any:
+    def begun(problem: Any, start: Any) -> Any:
         seen.append((start.candidates if kind == "candidates" else start.coef, problem.bags.sizes))
-        return real(problem, start, seed)
+        return real(problem, start)
 
     monkeypatch.setattr(training, "_begun", begun)
     rw.LatentRankSVMCV(Cs=[1.0], cv=2, init=numbers.tolist() if kind == "candidates" else [1.0, 0.0, 0.0]).fit(BAGS, Y)

@@ -290,7 +290,7 @@ def test_candidates_and_coefficients_are_taken_as_given(begun: Any) -> None:
 
 
 WRONG: dict[str, tuple[Any, type[Exception], str]] = {
-    "name": ("whole", ValueError, r"unknown init='whole'; use 'first', 'random', 'mean', candidates or"),
+    "name": ("whole", ValueError, r"unknown init='whole'; use one of 'first', 'random', 'mean'"),
     "none": (None, TypeError, "init must be an array, got NoneType"),
     "empty": ([], ValueError, "init: 0 coefficients for 3 features"),
     "names": (["mean", "first"], ValueError, r"init has shape \(2,\) and dtype <U5; pass the number of a candidate"),

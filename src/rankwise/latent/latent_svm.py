@@ -21,7 +21,7 @@ from rankwise.arguments import as_threads, is_whole
 from rankwise.documenting import SHARED, documented
 from rankwise.latent.bags import Bags, as_bags, bag_means
 from rankwise.latent.cccp import OuterStep, Problem, State, best_of
-from rankwise.latent.training import Start, as_start, train
+from rankwise.latent.training import as_start, train
 from rankwise.linear.base import BaseLinearRanker, check_counts, check_numbers
 from rankwise.linear.cross_validation import Search, as_jobs, choose, metric_for, refitted, split
 from rankwise.linear.features import INTERCEPT, Vector, as_features
@@ -249,17 +249,16 @@ class LatentRankSVM(BagRanker):
         started = time.perf_counter()
         loss = self._validated()
         checked, relevant = self._checked_bags(bags, y)
-        start = as_start(self.init, checked.sizes, checked.width)
-        hinge, n_threads = Hinge(self.scale, self.method), as_threads(self.n_threads)
-        task = pose(relevant, loss, qid, query_weight, surrogate=hinge, n_threads=n_threads)
+        start = as_start(self.init, checked.sizes, checked.width, self.random_state)
+        surrogate, n_threads = Hinge(self.scale, self.method), as_threads(self.n_threads)
+        task = pose(relevant, loss, qid, query_weight, surrogate=surrogate, n_threads=n_threads)
         self.C_ = float(usual_C(_of_means(checked, task), _USUAL) if self.C is None else self.C)
         intercept = INTERCEPT if self.fit_intercept and loss.learns_intercept else 0.0
         limits = (float(self.tol), float(self.outer_tol), int(self.max_outer), int(self.max_iter))
         problem = Problem(checked, relevant, task, self.C_, intercept, *limits, n_threads)
-        settings = {"loss": repr(loss), "method": self.method, "scale": hinge.scale, "seed": int(self.random_state)}
         with closing(Progress(f"LatentRankSVM {loss.name}, C={self.C_:.4g}")) as progress:
             report = progress.say if self.verbose else None
-            state, interrupted = train(problem, start, settings, self.checkpoint, report, self._stop)
+            state, interrupted = train(problem, start, self.checkpoint, report, self._stop)
         self._keep(problem, state, started, interrupted)
         return self
 
@@ -382,7 +381,8 @@ class LatentRankSVMCV(BagRanker):
         loss = self._single(1.0)._validated()
         metric, n_jobs = metric_for(loss, self.scoring), as_jobs(self.n_jobs)
         checked, relevant = self._checked_bags(bags, y)
-        start = as_start(self.init, checked.sizes, checked.width)
+        start = as_start(self.init, checked.sizes, checked.width, self.random_state)
+        given = start.candidates if start.name == "given" else None
         folds = split(Labels(relevant), None, self.cv, self.random_state)
         task = pose(relevant, loss, surrogate=Hinge(self.scale, self.method))
         self.Cs_ = grid_of_C(self.Cs, _of_means(checked, task), _GRID)
@@ -393,7 +393,7 @@ class LatentRankSVMCV(BagRanker):
         def follow(path: int, number: int) -> Iterator[NDArray[np.float64]]:
             train, test = folds[number]
             for C in self.Cs_.tolist():
-                single = self._single(C, start, train)
+                single = self._single(C, init=self.init if given is None else given[train])
                 single._stop = search.stop
                 single.fit(checked[train], relevant[train])
                 timings.append(single.timing_)
@@ -404,8 +404,7 @@ class LatentRankSVMCV(BagRanker):
             interrupted = search.run(follow, ["LatentRankSVMCV"], tell if self.verbose else None)
         chosen = choose(search.scores, metric, interrupted)
         self.C_, self.best_score_ = float(self.Cs_[chosen.at]), chosen.score
-        single = self._single(self.C_)
-        single.verbose = self.verbose
+        single = self._single(self.C_, verbose=self.verbose)
         interrupted = refitted(self, single, partial(single.fit, checked, relevant)) or interrupted
         timings.append(single.timing_)
         self.timing_ = {name: sum(timing[name] for timing in timings) for name in single.timing_}
@@ -414,9 +413,6 @@ class LatentRankSVMCV(BagRanker):
             raise KeyboardInterrupt
         return self
 
-    def _single(self, C: float, start: Start | None = None, rows: NDArray[np.int64] | None = None) -> LatentRankSVM:
-        """Return the model for one C. start, rows: of all bags, and those to train on, if these are not all."""
-        model = LatentRankSVM(C=C, **self._shared(LatentRankSVM))
-        if start is not None and start.candidates is not None:
-            model.init = start.candidates[rows]
-        return model
+    def _single(self, C: float, **others: Any) -> LatentRankSVM:
+        """Return the model for one C."""
+        return LatentRankSVM(**self._shared(LatentRankSVM) | {"C": C} | others)

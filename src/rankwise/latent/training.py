@@ -15,9 +15,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from rankwise.arguments import as_array, first_true
+from rankwise.arguments import as_array, check_known, first_true
 from rankwise.io.models import ModelFileError, fingerprint, read_model, write_model
-from rankwise.latent.bags import Bags, bag_means
+from rankwise.latent.bags import bag_means
 from rankwise.latent.blocks import Indices
 from rankwise.latent.cccp import OuterStep, Problem, State, begin, minimise
 from rankwise.linear.bundle import Planes
@@ -30,28 +30,20 @@ _NAMES = ("first", "random", "mean")
 
 
 class Start(NamedTuple):
-    """A start: by its name, by the number of a candidate for each bag, or by coefficients."""
+    """A start: by its name, with the number of a candidate for each bag, or with coefficients, which choose them."""
 
     name: str
     candidates: Indices | None = None
     coef: Vector | None = None
 
-    def rows(self, bags: Bags, seed: int) -> Indices:
-        """Return the rows of the first candidates, (bags,)."""
-        if self.candidates is not None:
-            return bags.starts + self.candidates
-        if self.name == "random":
-            return bags.starts + np.random.default_rng([seed, 0]).integers(0, bags.sizes)
-        return bags.starts
 
-
-def as_start(init: Any, sizes: Indices, width: int) -> Start:
+def as_start(init: Any, sizes: Indices, width: int, seed: int) -> Start:
     """Return the start that `init` means for bags of given sizes and width."""
     if isinstance(init, str):
-        if init not in _NAMES:
-            names = ", ".join(map(repr, _NAMES))
-            raise ValueError(f"unknown init={init!r}; use {names}, candidates or a linear model")
-        return Start(init)
+        check_known("init", init, _NAMES)
+        if init == "random":
+            return Start(init, np.random.default_rng([seed, 0]).integers(0, sizes))
+        return Start(init, np.zeros_like(sizes) if init == "first" else None)
     array = as_array(init.coef_ if hasattr(init, "coef_") else init, "init")
     if array.dtype.kind == "f":
         coef = array.astype(np.float64).ravel()
@@ -73,21 +65,20 @@ def as_start(init: Any, sizes: Indices, width: int) -> Start:
 def train(
     problem: Problem,
     start: Start,
-    settings: dict[str, Any],
     checkpoint: str | os.PathLike[str] | None,
     report: Callable[[str], None] | None,
     stop: threading.Event | None,
 ) -> tuple[State, bool]:
     """Return the last state, and whether training was interrupted.
 
-    settings: what decides the result beside the problem; among them the seed. checkpoint: a folder. report: called with
-    a line of text after every round. stop: if set, training ends after its current round.
+    checkpoint: a folder. report: called with a line of text after every round. stop: if set, training ends after its
+    current round.
     """
     rng = np.random.default_rng(0)
     # Reads every feature once, and refuses values that are not finite.
     probe = problem.bags.scores(rng.standard_normal(problem.bags.width), problem.n_threads)
-    path = None if checkpoint is None else _path(checkpoint, problem, start, settings, probe, rng)
-    state = read_state(path) if path is not None and path.exists() else _begun(problem, start, settings["seed"])
+    path = None if checkpoint is None else _path(checkpoint, problem, start, probe, rng)
+    state = read_state(path) if path is not None and path.exists() else _begun(problem, start)
 
     def after(state: State) -> None:
         if path is not None:
@@ -105,12 +96,7 @@ def train(
 
 
 def _path(
-    folder: str | os.PathLike[str],
-    problem: Problem,
-    start: Start,
-    settings: dict[str, Any],
-    probe: Vector,
-    rng: np.random.Generator,
+    folder: str | os.PathLike[str], problem: Problem, start: Start, probe: Vector, rng: np.random.Generator
 ) -> Path:
     """Return the file of this fit, named after everything that decides the result."""
     # The hinge of some random scores identifies the loss, the queries and the weights.
@@ -119,7 +105,9 @@ def _path(
         value, lost, gradient = risk_of(problem.task, size * rng.standard_normal(problem.relevant.size), Clock())
         hinges.append(np.append(gradient, [value, lost]))
     names = ("C", "intercept", "n_coefs", "tol", "outer_tol", "max_outer", "max_iter")
-    settings = settings | {name: getattr(problem, name) for name in names} | {"start": start.name, "format": _FORMAT}
+    inference = problem.task.inference
+    settings = {name: getattr(problem, name) for name in names} | {"start": start.name, "format": _FORMAT}
+    settings |= {"loss": repr(inference.loss), "surrogate": repr(inference.surrogate)}
     given = [part for part in (start.candidates, start.coef) if part is not None]
     name = fingerprint(settings, [problem.relevant, problem.bags.sizes, probe, *hinges, *given])
     path = Path(folder) / f"latent-{name}-{start.name}.rw"
@@ -130,11 +118,10 @@ def _path(
     return path
 
 
-def _begun(problem: Problem, start: Start, seed: int) -> State:
+def _begun(problem: Problem, start: Start) -> State:
     coef = _fitted_to_means(problem) if start.name == "mean" else start.coef
-    if coef is None:
-        return begin(problem, start.rows(problem.bags, seed), None)
-    return begin(problem, None, np.pad(coef, (0, problem.n_coefs - coef.size)))
+    rows = None if start.candidates is None else problem.bags.starts + start.candidates
+    return begin(problem, rows, None if coef is None else np.pad(coef, (0, problem.n_coefs - coef.size)))
 
 
 def _fitted_to_means(problem: Problem) -> Vector:
