@@ -29,7 +29,7 @@ def states(monkeypatch: pytest.MonkeyPatch) -> list[State]:
 
     def note(state: State) -> None:
         seen.append(copy(state))
-        seen[-1].history = list(state.history)
+        seen[-1].history, seen[-1].working = list(state.history), copy(state.working)
 
     def minimise(problem: Any, state: State, after: Any) -> None:
         note(state)
@@ -108,12 +108,14 @@ def test_a_working_set_holds_few_of_the_candidates(states: list[State], monkeypa
     starts = as_bags(bags).starts
     model = rw.LatentRankSVM(C=3.0).fit(bags, y)
     assert model.converged_
-    assert max(state.working.size for state in states) < sum(map(len, bags)) / 4
+    assert max(state.working.rows.size for state in states) < sum(map(len, bags)) / 4
     for state in states:
-        assert set(state.owner) == set(range(200))
-        np.testing.assert_array_equal(np.bincount(state.owner)[y], 1)
-        np.testing.assert_array_equal(np.searchsorted(starts, state.working, side="right") - 1, state.owner)
-        np.testing.assert_array_equal(state.working[y[state.owner]], np.sort(state.fixed[y]))
+        assert set(state.working.owner) == set(range(200))
+        np.testing.assert_array_equal(np.bincount(state.working.owner)[y], 1)
+        np.testing.assert_array_equal(
+            np.searchsorted(starts, state.working.rows, side="right") - 1, state.working.owner
+        )
+        np.testing.assert_array_equal(state.working.rows[y[state.working.owner]], np.sort(state.fixed[y]))
     assert model.timing_["passes"] == len(passes) > 3
 
 

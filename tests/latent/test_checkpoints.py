@@ -146,7 +146,7 @@ def test_equal_problems_are_one_file_whatever_they_are_made_of(tmp_path: Path) -
 
 
 @pytest.mark.parametrize(
-    "how", ["cut", "empty", "other bytes", "a bit", "another kind", "without coef", "without round"]
+    "how", ["cut", "empty", "other bytes", "a bit", "another kind", "without coef", "without working.rows"]
 )
 def test_a_damaged_checkpoint_is_refused_by_name(how: str, tmp_path: Path) -> None:
     bags, y = data()

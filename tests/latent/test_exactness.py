@@ -21,7 +21,6 @@ from sklearn.exceptions import ConvergenceWarning
 import rankwise as rw
 from rankwise.latent import cccp
 from rankwise.latent.bags import as_bags
-from rankwise.latent.cccp import WorkingSet
 from rankwise.linear.objective import Clock
 from rankwise.linear.task import pose
 from rankwise.metrics.registry import as_loss
@@ -120,8 +119,7 @@ def test_the_risk_of_a_convex_step_is_the_highest_over_candidates_and_rankings(
     task, intercept = pose(tiny.y, as_loss(loss), surrogate=rw.Hinge(scale)), TENS if loss == "zero-one" else 0.0
     problem = cccp.Problem(bags, tiny.y, task, 2.0, intercept, 1e-3, 1e-3, 5, 100)
     state = cccp.begin(problem, bags.starts + imputed, None)
-    working = WorkingSet(bags, state.working, state.owner, state.last)
-    objective = cccp._objective(problem, state, working)
+    objective = cccp._objective(problem, state)
     offsets, normals = planes(tiny, loss, imputed, scale)
     points = 3.0 * rng.normal(size=(20, normals.shape[1]))
     for v in points:

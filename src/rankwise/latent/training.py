@@ -17,15 +17,16 @@ import numpy as np
 
 from rankwise.arguments import as_array, check_known, first_true
 from rankwise.io.models import ModelFileError, fingerprint, read_model, write_model
-from rankwise.latent.bags import bag_means
+from rankwise.latent.bags import Bags, bag_means
 from rankwise.latent.blocks import Indices
-from rankwise.latent.cccp import OuterStep, Problem, State, begin, minimise
+from rankwise.latent.cccp import OuterStep, Problem, State, WorkingSet, begin, minimise
 from rankwise.linear.bundle import Planes
 from rankwise.linear.cutting_plane import Settings, cutting_plane
 from rankwise.linear.features import Vector, as_features
 from rankwise.linear.objective import Clock, Objective, risk_of
 
 _KIND, _FORMAT = "latent-checkpoint", 2
+_WORKING = ("rows", "owner", "last", "round")
 _NAMES = ("first", "random", "mean")
 
 
@@ -78,7 +79,7 @@ def train(
     # Reads every feature once, and refuses values that are not finite.
     probe = problem.bags.scores(rng.standard_normal(problem.bags.width), problem.n_threads)
     path = None if checkpoint is None else _path(checkpoint, problem, start, probe, rng)
-    state = read_state(path) if path is not None and path.exists() else _begun(problem, start)
+    state = _begun(problem, start) if path is None or not path.exists() else read_state(path, problem.bags)
 
     def after(state: State) -> None:
         if path is not None:
@@ -143,14 +144,15 @@ def _line(state: State, start: Start) -> str:
 
 def write_state(path: Path, state: State) -> None:
     """Write a state, completely or not at all: floats, which may be infinite, as arrays."""
-    parts = vars(state) | {f"planes.{name}": part for name, part in state.planes._asdict().items()}
-    parts |= {"clock": vars(state.clock), "history": [list(step) for step in state.history]}
-    del parts["planes"]
+    parts = vars(state) | {"clock": vars(state.clock), "history": [list(step) for step in state.history]}
+    parts |= {f"planes.{name}": part for name, part in parts.pop("planes")._asdict().items()}
+    working = parts.pop("working")
+    parts |= {f"working.{name}": getattr(working, name) for name in _WORKING}
     plain = {name: part for name, part in parts.items() if isinstance(part, bool | int | str | list | dict)}
     write_model(path, _KIND, plain, {name: np.asarray(part) for name, part in parts.items() if name not in plain})
 
 
-def read_state(path: Path) -> State:
+def read_state(path: Path, bags: Bags) -> State:
     """Read a state from a file that `write_state` wrote."""
     file = read_model(path)
     if file.kind != _KIND:
@@ -159,6 +161,7 @@ def read_state(path: Path) -> State:
     parts |= file.header
     try:
         parts["planes"] = Planes(*(parts.pop(f"planes.{name}") for name in Planes._fields))
+        parts["working"] = WorkingSet(bags, *(parts.pop(f"working.{name}") for name in _WORKING))
         parts["clock"] = Clock(**parts["clock"])
         parts["history"] = [OuterStep(*step) for step in parts["history"]]
         return State(**{part.name: parts[part.name] for part in fields(State)})
