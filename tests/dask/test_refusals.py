@@ -96,29 +96,16 @@ WRONG: dict[str, tuple[Any, ...]] = {
     "a word in X": (put(X, "n/a", object, (60, 1)), Y, row_60("X", ", 1", "'n/a': " + NUMBER)),
     "NaN in a column": (frame(TABLE.assign(b=put(X[:, 1], np.nan))), parts(Y), row_60("X", ", 'b'", "nan")),
     "a word in a column": (frame(TABLE.assign(b=put(X[:, 1], "?", object))), parts(Y), row_60("X", ", 'b'", r"'\?'")),
-    "NA in a column": (
-        frame(TABLE.assign(b=pd.array(put(X[:, 1], None, object), dtype="Float64"))),
-        parts(Y),
-        row_60("X", ", 'b'", ""),
-    ),
     "NaN in y": (X, put(Y, np.nan, float), row_60("y", "", "nan: " + LABELS)),
-    "infinity in y": (X, put(Y, -np.inf, float), row_60("y", "", "-inf: " + LABELS)),
     "None in words": (X, put(STRINGS, None, object), row_60("y", "", "None: " + LABELS)),
-    "None in y": (X, put(Y, None, object), row_60("y", "", "None: " + LABELS)),
-    "NA in words": (
-        frame(TABLE),
-        frame(pd.Series(pd.array(put(STRINGS, None, object), dtype="string"))),
-        row_60("y", "", "<NA>"),
-    ),
     "negative grade": (X, put(QID % 3, -2), QID, row_60("y", "", "-2: grades must be .* at least 0; ")),
     "NaN in qid": (X, Y, put(QID, np.nan, float), row_60("qid", "", "nan; every sample needs a query")),
     "None in qid": (X, Y, put(QID, None, object), row_60("qid", "", "None: qid must be all integers")),
     "NaN weight": (X, Y, QID, put(np.ones(100), np.nan), row_60("query_weight", "", "nan; weights must")),
-    "negative weight": (X, Y, QID, put(np.ones(100), -1), row_60("query_weight", "", "-1.0; weights")),
     "weight of its own": (X, Y, QID, put(np.ones(100), 2.0, at=63), r"query_weight\[63\] \(row 13 of partition 1\) d"),
     "two weights": (
         *(X, Y, QID % 2, np.repeat([1.0, 2.0], [80, 20])),
-        r"query 0 has query_weight 1.0 in partition 0, but 2.0 in partition 2|query_weight\[80\] differs from",
+        r"query 0 has query_weight 1.0 in partition 0, but 2.0 in partition 2",
     ),
     "the first of several": (
         *(put(X, np.nan, at=([55, 85, 90], 0)), put(Y, np.nan, float, 45)),
@@ -129,7 +116,6 @@ WRONG: dict[str, tuple[Any, ...]] = {
         r"^X\[80, 0\] \(row 0 of partition 2\) is nan",
     ),
     "complex labels": (X, Y.astype(complex), r"partition 0: y must be numbers or strings, got dtype .*; convert it"),
-    "bytes as labels": (X, Y.astype(int).astype(bytes), r"partition 0: y must be numbers or strings, got dtype"),
     "numbers and words": (
         *(parts(X), of_another_type(Y.astype(int), str)),
         "^y has dtype int64 in partition 0, but <U21 in partition 1; convert all partitions to one of them",
@@ -146,10 +132,6 @@ WRONG: dict[str, tuple[Any, ...]] = {
         *(blocks(X[:50], X[50:80, :3], X[80:]), parts(Y)),
         "X has 4 features in partition 0, but 3 in partition 1; give all partitions the same number",
     ),
-    "other features and no rows": (
-        *(blocks(X, np.empty((0, 7))), blocks(Y, Y[:0])),
-        "X has 4 features in partition 0, but 7 in partition 1",
-    ),
     "columns in another order": (
         *(swapped(), frame(pd.Series(Y))),
         re.escape("partition 1: X has the columns ['d', 'c', 'b', 'a'], but its Dask dataframe has ['a', 'b', 'c',"),
@@ -157,7 +139,6 @@ WRONG: dict[str, tuple[Any, ...]] = {
     "a broken matrix": (broken(), parts(Y), "partition 1: X is not a valid CSR matrix: .*; build it again"),
     "masked": (blocks(X[:50], MASKED, X[80:]), parts(Y), "partition 1: X has masked entries; fill them or drop"),
     "no y": (parts(X), without(Y), "partition 1: y must be an array, got NoneType"),
-    "no qid": (parts(X), parts(Y), without(QID), "partition 1: qid must be an array, got NoneType"),
     "no rows": (blocks(X[:0], X[:0]), blocks(Y[:0], Y[:0]), "X has no rows; pass at least one sample of each class"),
     "data in memory": (da.from_array(X), Y.tolist(), None, "y must be a Dask array or dataframe, got list"),
     "a bag": (bag.from_sequence([[1.0, 2.0]]), parts(Y), "X must be a Dask array or dataframe, got Bag"),

@@ -36,8 +36,8 @@ def matrix() -> Array:
     return values
 
 
-def _mapped(folder: Path, values: NDArray[Any], fortran: bool = False) -> Any:
-    np.save(folder / "features.npy", np.asfortranarray(values) if fortran else values)
+def _mapped(folder: Path, values: NDArray[Any]) -> Any:
+    np.save(folder / "features.npy", values)
     return np.load(folder / "features.npy", mmap_mode="r")
 
 
@@ -67,10 +67,8 @@ FORMS: dict[str, Callable[[Path, Array], Any]] = {
     "fortran": lambda folder, X: np.asfortranarray(X),
     "strided": lambda folder, X: np.repeat(X, 2, axis=1)[:, ::2],
     "nested lists": lambda folder, X: X.tolist(),
-    "matrix": lambda folder, X: np.asmatrix(X),
     "map": _mapped,
     "float32 map": lambda folder, X: _mapped(folder, X.astype(np.float32)),
-    "fortran map": lambda folder, X: _mapped(folder, X, fortran=True),
     "part of a map": _part_of_a_map,
     "csr": lambda folder, X: csr_matrix(X),
     "csr float32": lambda folder, X: csr_matrix(X.astype(np.float32)),
@@ -84,9 +82,6 @@ FORMS: dict[str, Callable[[Path, Array], Any]] = {
 
 @pytest.fixture(params=FORMS)
 def form(request: pytest.FixtureRequest, tmp_path: Path) -> Any:
-    if request.param == "matrix":
-        with pytest.warns(PendingDeprecationWarning):
-            return np.asmatrix(matrix())
     return FORMS[request.param](tmp_path, matrix())
 
 
