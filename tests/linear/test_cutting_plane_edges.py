@@ -8,7 +8,7 @@ from linear_problems import assert_true_certificate, draw, objective_of
 from sklearn.exceptions import ConvergenceWarning
 
 import rankwise as rw
-from rankwise.linear.cutting_plane import Settings, Track, cutting_plane
+from rankwise.linear.cutting_plane import Settings, SolverResult, cutting_plane
 
 
 def edge_cases(rng: np.random.Generator) -> dict[str, tuple[np.ndarray, np.ndarray]]:
@@ -101,8 +101,8 @@ def test_cutting_planes_bear_a_feature_of_another_unit(unit: float, C: float, rn
 
 
 def test_a_risk_below_0_by_rounding_proves_nothing(rng: np.random.Generator) -> None:
-    track = Track(draw(rng), Settings(tol=1e-3), 1e14, np.zeros(5))
+    result = SolverResult(draw(rng), Settings(tol=1e-3), 1e14, np.zeros(5))
     v = np.full(5, 0.1)
-    track.offer(v, -4e-15)  # at a C so large, C·risk is −0.4
-    assert track.primal == 0.5 * float(v @ v)
-    assert not track.done
+    result.offer(v, -4e-15)  # at a C so large, C·risk is −0.4
+    assert result.primal == 0.5 * float(v @ v)
+    assert not result.converged

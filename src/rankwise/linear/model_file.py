@@ -25,7 +25,7 @@ _NEEDED = ("coef_", "intercept_", "classes_")
 # Parameters of 0.2.0 that are gone.
 _GONE = {"self_paced", "solver", "prior", "refit", "random_state"}
 _POSITIVE = ("tol",)
-_LONGEST_WORD = 10_000
+_LONGEST_WORD, _LARGEST = 10_000, 1e308
 _AGAIN = "copy it again, or save the model again"
 
 
@@ -118,37 +118,22 @@ def _is_plain(value: Any, depth: int = 3) -> bool:
     """Return whether a value is plain data, as `_plain` returns it: a number, a string, or lists of these."""
     if isinstance(value, list):
         return depth > 0 and all(_is_plain(part, depth - 1) for part in value)
-    return value is None or (isinstance(value, bool | int | float | str) and abs(_size(value)) < np.inf)
-
-
-def _size(value: float | str) -> float:
-    """Return a number, or the length of a string; infinity if it is implausibly large."""
     if isinstance(value, str):
-        return np.inf if len(value) > _LONGEST_WORD else len(value)
-    try:
-        return float(value)
-    except OverflowError:
-        return np.inf
+        return len(value) <= _LONGEST_WORD
+    return value is None or (isinstance(value, bool | int | float) and abs(value) < _LARGEST)
 
 
 def _is_learnt(name: str, value: Any) -> bool:
     """Return whether a value has the type that belongs to its name."""
-    if name in ("loss_", "metric_"):
-        return isinstance(value, str) and _is_plain(value)
-    if name == "converged_":
-        return isinstance(value, bool)
+    if name == "best_by_":  # what each metric chose
+        kinds = {"loss": str, "C": float, "score": float}
+        return isinstance(value, dict) and all(
+            isinstance(one, dict) and {key: type(part) for key, part in one.items()} == kinds for one in value.values()
+        )
     if name == "timing_":
         return isinstance(value, dict) and all(is_number(part) and _is_plain(part) for part in value.values())
-    if name == "best_by_":
-        return isinstance(value, dict) and all(_is_choice(part) for part in value.values())
-    return is_number(value) and _is_plain(value)
-
-
-def _is_choice(value: Any) -> bool:
-    """Return whether a value is the choice of a metric: a loss, a C and a score."""
-    if not isinstance(value, dict) or set(value) != {"loss", "C", "score"}:
-        return False
-    return isinstance(value["loss"], str) and all(is_number(value[key]) for key in ("C", "score"))
+    kind = {"loss_": str, "metric_": str, "converged_": bool}.get(name)
+    return _is_plain(value) and (is_number(value) if kind is None else isinstance(value, kind))
 
 
 _NOT_PLAIN = object()

@@ -15,7 +15,6 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,6 +23,7 @@ from rankwise.linear.candidates import HINGE, STRENGTHS, Part, Samples, Way
 from rankwise.linear.cross_validation import Fold, Stop, judges, together
 from rankwise.linear.features import Vector
 from rankwise.linear.path import NoSlopeError, grid_of_C
+from rankwise.linear.ranker_data import RankerData
 from rankwise.linear.standardising import RowSpace
 from rankwise.metrics import Metric
 
@@ -65,16 +65,15 @@ class Judge:
     def __init__(
         self,
         metric: Metric | None,
-        truth: NDArray[Any],
-        qid: NDArray[Any] | None,
+        data: RankerData,
         folds: list[Fold],
         repeats: int,
         scorer: Callable[[Vector, Fold], float] | None = None,
     ) -> None:
-        self.folds, self._repeats, self._scorer, self._truth = folds, repeats, scorer, truth
-        self._by_query = [] if metric is None else judges(metric, truth, qid, folds)
+        self.folds, self._repeats, self._scorer, self._truth = folds, repeats, scorer, data.judged
+        self._by_query = [] if metric is None else judges(metric, data.judged, data.qid, folds)
         self._of_positives = None
-        if metric is not None and qid is None and truth.dtype == np.bool_:
+        if metric is not None and data.qid is None and data.judged.dtype == np.bool_:
             self._of_positives = {"ap": precisions, "auc": overtaken}.get(metric.name)
 
     def values(self, coef: Vector, scores: Vector, number: int) -> Vector:
@@ -155,7 +154,7 @@ class Search:
         self.whole = Part(self.samples, None, self._stop)
         own = self.samples.surrogate
         ways = _WAYS if own is None else tuple(way._replace(width=own.width or np.nan) for way in _WAYS)
-        by_relevance = [] if self.samples.labels.grades is None else [way._replace(graded=False) for way in ways]
+        by_relevance = [] if self.samples.data.labels.grades is None else [way._replace(graded=False) for way in ways]
         self._ways = (*ways, *by_relevance)
         self._Cs = {name: _CS[name] for name in self.starts}
         n_Cs, ends = _QUERIES if self.whole.n_queries > 1 else _ONE_QUERY
