@@ -74,7 +74,7 @@ class LinearRanker(BaseLinearRanker):
     {learnt}
     report_ : TuningReport
         All candidates that were tried, with their scores in every fold and their weights in the final ranker. Print
-        it for a table, or call its method `plot`.
+        it for a table.
     best_score_ : float
         Score of the best single candidate, averaged over the folds. NaN if there are too few samples for two folds.
     metric_ : str

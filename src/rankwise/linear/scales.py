@@ -27,14 +27,14 @@ _CONSTANT = 1e-12
 Vector = NDArray[np.float64]
 
 
-def check_scales(X: Any, estimator: str, warns: bool = True) -> None:
+def check_scales(X: Any, estimator: str) -> None:
     """Refuse features that are too small to be squared; warn if they differ much in scale. X: dense, CSR or CSC."""
     low, high, filled = _looked_at(X)
     largest, varies = np.maximum(np.abs(low), np.abs(high)), high - low
     if largest.max(initial=0.0) < _SMALLEST and 0.0 < _largest(X) < _SMALLEST:
         raise ValueError(f"features are below {_SMALLEST:g}, which is too small to be squared; scale them first")
     used = np.flatnonzero((varies > _CONSTANT * largest) & (filled >= _FILLED))
-    if not warns or used.size < 2:
+    if used.size < 2:
         return
     small, large = used[np.argmin(varies[used])], used[np.argmax(varies[used])]
     apart = np.log10(varies[large]) - np.log10(varies[small])  # the ratio may overflow

@@ -9,7 +9,6 @@ For a larger one, or a memory map, every product is computed from products of th
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -116,13 +115,13 @@ class Standardised:
         n = self.n_samples
         result = np.zeros((n, n), order="F")
         if self.is_dense:
-            for part in _blocks(self.n_coefs, n):
+            for part in blocks(self.n_coefs, n, _BLOCK):
                 columns = (self._X[:, part] - self.centre[part]) * self.rate[part]
                 result = dsyrk(1.0, columns, beta=1.0, c=result, overwrite_c=1)
             return result
         X = self._X.tocsr()
         scaled = of_parts(csr_matrix, X.shape, X.data * self.rate[X.indices], X.indices, X.indptr)
-        for part in _blocks(n, n):
+        for part in blocks(n, n, _BLOCK):
             result[:, part] = (scaled @ scaled[part].T).toarray()
             result[part.stop :, part] = 0.0
             result[part, part] = np.triu(result[part, part])
@@ -170,17 +169,13 @@ class RowSpace:
         return self._given.as_given(self._given.combine(alpha))
 
 
-def _blocks(n: int, d: int) -> Iterator[slice]:
-    return blocks(n, d, _BLOCK)
-
-
 def _gram(
     X: NDArray[np.floating], weights: Vector, centre: Vector | float = 0.0, rate: Vector | float = 1.0
 ) -> NDArray[np.float64]:
     """Return Xᵀ·diag(weights)·X, (d, d), of standardised X; weights are at least 0."""
     n, d = X.shape
     result = np.zeros((d, d))
-    for part in _blocks(n, d):
+    for part in blocks(n, d, _BLOCK):
         used = part.start + np.flatnonzero(weights[part])
         rows = (X[used] - centre) * rate
         rows *= np.sqrt(weights[used])[:, None]
@@ -214,7 +209,7 @@ def _sums(
     """Return Σ ((x − centre)·factor)^power of each column, in float64."""
     total = np.zeros(X.shape[1])
     with np.errstate(over="ignore", invalid="ignore"):
-        for part in _blocks(*X.shape):
+        for part in blocks(*X.shape, _BLOCK):
             away = X[part] if centre is None else X[part] - centre
             away = away if factor is None else away * factor
             total += (away if power == 1 else away**power).sum(axis=0, dtype=np.float64)
@@ -224,7 +219,7 @@ def _sums(
 def _largest(X: NDArray[np.floating]) -> Vector:
     """Return max |x| of each column."""
     largest = np.zeros(X.shape[1])
-    for part in _blocks(*X.shape):
+    for part in blocks(*X.shape, _BLOCK):
         np.maximum(largest, np.abs(X[part]).max(axis=0), out=largest)
     return largest
 
