@@ -60,10 +60,9 @@ def _looked_at(X: Any) -> tuple[Vector, Vector, NDArray[np.int64]]:
     """Return each feature's least value, largest value and number of others than 0, in some rows."""
     n = X.shape[0]
     blocks = [slice(start, min(start + _ROWS, n)) for start in range(0, n, max(n // _BLOCKS, _ROWS))]
+    parts: Any = (X[block] for block in blocks)
     if getattr(X, "format", "") == "csc":  # taking rows reads all entries, so this is done once
         parts = [X[np.concatenate([np.arange(block.start, block.stop) for block in blocks])]]
-    else:
-        parts = (X[block] for block in blocks)
     low, high, filled = zip(*map(_ends, parts), strict=True)
     return np.min(low, axis=0), np.max(high, axis=0), np.sum(filled, axis=0)
 

@@ -209,7 +209,7 @@ def _sums(
     """Return Σ ((x − centre)·factor)^power of each column, in float64."""
     total = np.zeros(X.shape[1])
     with np.errstate(over="ignore", invalid="ignore"):
-        for part in blocks(*X.shape, _BLOCK):
+        for part in blocks(len(X), X.shape[1], _BLOCK):
             away = X[part] if centre is None else X[part] - centre
             away = away if factor is None else away * factor
             total += (away if power == 1 else away**power).sum(axis=0, dtype=np.float64)
@@ -219,7 +219,7 @@ def _sums(
 def _largest(X: NDArray[np.floating]) -> Vector:
     """Return max |x| of each column."""
     largest = np.zeros(X.shape[1])
-    for part in blocks(*X.shape, _BLOCK):
+    for part in blocks(len(X), X.shape[1], _BLOCK):
         np.maximum(largest, np.abs(X[part]).max(axis=0), out=largest)
     return largest
 
