@@ -136,14 +136,6 @@ def test_queries_may_come_in_any_order_and_by_any_name(few: Problem, by_query: r
     assert sorted(moved.rank(few.X, few.qid)[few.qid == 3]) == list(range(1, 15))
 
 
-def test_the_order_of_rows_does_not_matter_given_the_folds(few: Problem) -> None:
-    order = np.random.default_rng(0).permutation(84)
-    codes = np.arange(84) % 2
-    expected = rw.LinearRanker(cv=PredefinedSplit(codes)).fit(few.X, few.y)
-    moved = rw.LinearRanker(cv=PredefinedSplit(codes[order])).fit(few.X[order], few.y[order])
-    np.testing.assert_allclose(moved.decision_function(few.X), expected.decision_function(few.X), atol=ROUNDED)
-
-
 @pytest.mark.parametrize("queries", [False, True])
 def test_the_number_of_threads_changes_nothing(few: Problem, queries: bool) -> None:
     qid = few.qid if queries else None
