@@ -2,8 +2,7 @@
 
 Dense features are centred and divided by their standard deviation. Sparse features are divided by their largest
 absolute value: they stay sparse, and features of 0 and 1 do not change. A dense matrix that fits easily into memory is
-copied.
-For a larger one, or a memory map, every product is computed from products of the original matrix.
+copied. For a larger one, or a memory map, every product is computed from products of the original matrix.
 """
 
 from __future__ import annotations
@@ -28,8 +27,6 @@ _COPIED, _BLOCK = 1 << 24, 1 << 18
 _MOST_ROWS, _LARGER = 1 << 13, 2
 # A feature whose relative deviation is below this is constant except for rounding.
 _CONSTANT = 1e-14
-# Beyond these, squares overflow, or underflow so far that digits are lost.
-_SQUARES = 1e-280, 1e280
 # Numbers up to this can be summed. Coefficients of features below the second one may overflow.
 _LARGEST, _SMALLEST = 1e307, 1e-302
 
@@ -185,21 +182,14 @@ def _gram(
 
 def _of_dense(X: NDArray[np.floating]) -> tuple[Vector, Vector]:
     """Return the mean of each column and 1/deviation, or 0 for a constant column."""
-    n = X.shape[0]
+    n, largest = len(X), _largest(X)
+    if not (largest < _LARGEST / n).all():
+        raise ValueError("features are too large to be summed; scale them first")
+    # A power of two, which rounds nothing. With it, squares neither overflow nor vanish.
+    factor = np.ldexp(1.0, -np.clip(np.frexp(largest)[1], -1000, 1000))
     mean = _sums(X) / n
-    with np.errstate(over="ignore", invalid="ignore"):
-        mean += _sums(X, mean) / n  # once more, for full precision
-        variance = _sums(X, mean, 2) / n
-    factor: Vector | float = 1.0
-    if not ((variance > _SQUARES[0]) & (variance < _SQUARES[1])).all():  # some squares leave float64
-        largest = _largest(X)
-        if not (largest < _LARGEST / n).all():
-            raise ValueError("features are too large to be summed; scale them first")
-        odd = (largest > 0.0) & ~((variance > _SQUARES[0]) & (variance < _SQUARES[1]))
-        if odd.any():
-            exponent = np.clip(np.frexp(largest)[1], -1000, 1000)
-            factor = np.where(odd, np.ldexp(1.0, -exponent), 1.0)
-            variance = _sums(X, mean, 2, factor) / n
+    mean += _sums(X, mean) / n  # once more, for full precision
+    variance = _sums(X, mean, 2, factor) / n
     return mean, _over(np.sqrt(variance) / factor, np.abs(mean) * _CONSTANT)
 
 
@@ -208,11 +198,10 @@ def _sums(
 ) -> Vector:
     """Return Σ ((x − centre)·factor)^power of each column, in float64."""
     total = np.zeros(X.shape[1])
-    with np.errstate(over="ignore", invalid="ignore"):
-        for part in blocks(len(X), X.shape[1], _BLOCK):
-            away = X[part] if centre is None else X[part] - centre
-            away = away if factor is None else away * factor
-            total += (away if power == 1 else away**power).sum(axis=0, dtype=np.float64)
+    for part in blocks(len(X), X.shape[1], _BLOCK):
+        away = X[part] if centre is None else X[part] - centre
+        away = away if factor is None else away * factor
+        total += (away if power == 1 else away**power).sum(axis=0, dtype=np.float64)
     return total
 
 
