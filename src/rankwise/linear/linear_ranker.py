@@ -24,7 +24,7 @@ from rankwise.linear.labels import Labels
 from rankwise.linear.ranker_data import RankerData, refined_by
 from rankwise.linear.standardising import RowSpace, Standardised, standardise
 from rankwise.linear.task import pose
-from rankwise.linear.tuning import Judge, Search
+from rankwise.linear.tuning import Search, Values, values_of
 from rankwise.linear.tuning_report import TuningReport, check_columns, columns_of
 from rankwise.metrics import Metric, MetricLike, as_metric
 from rankwise.metrics.registry import as_loss
@@ -253,19 +253,22 @@ class LinearRanker(BaseLinearRanker):
         repeats = _REPEATS if is_small and (self.cv is None or is_whole(self.cv)) else 1
         folds = data.folds(self.cv, self.random_state, repeats)
         samples = self._samples(X, data, metric)
-        scorer = None if metric is not None else self._scorer(X, data, samples.features)
-        judge = Judge(metric, data, folds, repeats, scorer) if folds else None
-        return Search(samples, judge, (*_STARTS, *_BALANCED) if is_small else _STARTS, n_jobs)
+        if metric is None:
+            values = [self._scorer(X, data, samples.features, fold) for fold in folds]
+        else:
+            values = values_of(metric, data, folds)
+        starts = (*_STARTS, *_BALANCED) if is_small else _STARTS
+        return Search(samples, folds, values, repeats, starts, n_jobs)
 
-    def _scorer(self, X: Any, data: RankerData, features: Standardised | RowSpace) -> Callable[[Vector, Fold], float]:
-        """Return a function of coefficients and a fold that calls the scorer with such a ranker."""
+    def _scorer(self, X: Any, data: RankerData, features: Standardised | RowSpace, fold: Fold) -> Values:
+        """Return a function of coefficients that calls the scorer with such a ranker on what a fold leaves out."""
         scorer: Any = self.metric
         y = self.classes_[data.relevant.astype(int)] if data.labels.grades is None else data.labels.grades
 
-        def score(coef: Vector, fold: Fold) -> float:
+        def score(coef: Vector, scores: Vector) -> Vector:
             probe = copy.copy(self)
             probe._take(features, coef, data.relevant)
-            return float(scorer(probe, X[fold.test], y[fold.test]))
+            return np.array([scorer(probe, X[fold.test], y[fold.test])], np.float64)
 
         return score
 
