@@ -152,8 +152,6 @@ def test_the_report_comes_back_also_without_folds(few: Data, linear: rw.LinearRa
         found = saved(model, tmp_path)
         assert (str(found.report_), repr(found.report_)) == (str(model.report_), repr(model.report_))
         assert np.isnan(found.best_score_) == (model is alone)
-    pytest.importorskip("matplotlib")
-    assert len(found.report_.plot().axes) == 2
 
 
 @pytest.mark.parametrize("kind", ["ap", "cv"])

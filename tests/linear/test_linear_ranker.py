@@ -136,14 +136,6 @@ def test_queries_may_come_in_any_order_and_by_any_name(few: Problem, by_query: r
     assert sorted(moved.rank(few.X, few.qid)[few.qid == 3]) == list(range(1, 15))
 
 
-def test_the_order_of_rows_does_not_matter_given_the_folds(few: Problem) -> None:
-    order = np.random.default_rng(0).permutation(84)
-    codes = np.arange(84) % 2
-    expected = rw.LinearRanker(cv=PredefinedSplit(codes)).fit(few.X, few.y)
-    moved = rw.LinearRanker(cv=PredefinedSplit(codes[order])).fit(few.X[order], few.y[order])
-    np.testing.assert_allclose(moved.decision_function(few.X), expected.decision_function(few.X), atol=ROUNDED)
-
-
 @pytest.mark.parametrize("queries", [False, True])
 def test_the_number_of_threads_changes_nothing(few: Problem, queries: bool) -> None:
     qid = few.qid if queries else None
@@ -255,18 +247,3 @@ def test_the_report_tells_what_was_tried(by_query: rw.LinearRanker) -> None:
     assert repr(report) == f"<TuningReport: {n} candidates, best ap {model.best_score_:.4f}>"
     assert set(model.timing_) == {"total", "search", "fit"}
     assert model.timing_["total"] >= model.timing_["search"] > 0.0
-
-
-@pytest.mark.parametrize("n_pos", [1, 5])
-def test_the_report_draws_what_was_tried(few: Problem, n_pos: int) -> None:
-    pytest.importorskip("matplotlib")
-    from rankwise.figures import as_png
-
-    y = np.zeros(84, int)
-    y[np.flatnonzero(few.y)[:n_pos]] = 1
-    report = small(cv=2).fit(few.X, y).report_
-    figure = report.plot()
-    left, right = figure.axes
-    assert [label.get_text() for label in left.get_yticklabels()] == report.names
-    assert len(right.patches) == len(report.names)
-    assert as_png(figure).startswith(b"\x89PNG")

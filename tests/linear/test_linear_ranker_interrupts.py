@@ -153,21 +153,3 @@ def test_ctrl_c_in_the_last_structured_hinge_is_heard(
     model = interrupted(data, queries=True, cv=HALVES)
     assert_whole(model, data)
     assert model.report_.folds.shape == (5, 2)
-
-
-def test_ctrl_c_in_the_first_of_the_last_fits_leaves_no_model(data: Data, stop_at: At) -> None:
-    count = stop_at(CLASSIFIER)
-    of_search: list[int] = []
-    real = tuning.Search.conclude
-
-    def conclude(self: Any) -> Any:
-        of_search.append(count[0])
-        return real(self)
-
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(tuning.Search, "conclude", conclude)
-        rw.LinearRanker(cv=HALVES).fit(*data[:2])
-    stop_at(CLASSIFIER, of_search[0] + 1)
-    model = interrupted(data, cv=HALVES)
-    with pytest.raises(NotFittedError):
-        model.predict(data[0])

@@ -10,6 +10,7 @@ import rankwise as rw
 from rankwise.linear.candidates import Part, Samples
 from rankwise.linear.cross_validation import Stop
 from rankwise.linear.labels import Labels
+from rankwise.linear.ranker_data import RankerData
 from rankwise.linear.standardising import Standardised
 
 pytestmark = pytest.mark.usefixtures("short_search")
@@ -54,8 +55,9 @@ def test_a_part_kept_in_place_gives_the_candidates_of_a_copy(monkeypatch: pytest
 def test_relevant_means_above_the_lowest_grade_of_the_queries_that_count() -> None:
     grades, qid = np.array([0.0, 0.0, 1.0, 2.0, 2.0, 3.0]), np.array([1, 1, 2, 2, 3, 3])
     labels = Labels(grades > 0, grades)
-    samples = Samples(Standardised(np.eye(6)), labels, np.ones(6), rw.NDCG(), qid)
-    weighted = samples._replace(query_weight=np.where(qid == 2, 0.0, 1.0))
+    data = RankerData(labels, qid, None, grades)
+    samples = Samples(Standardised(np.eye(6)), data, np.ones(6), rw.NDCG())
+    weighted = samples._replace(data=data._replace(weight=np.where(qid == 2, 0.0, 1.0)))
     for part, rows, lowest in ((samples, None, 1), (samples, np.arange(4, 6), 2), (weighted, None, 2)):
         relevant = Part(part, rows, Stop()).relevant  # query 1 cannot be ranked
         assert relevant.tolist() == (grades > lowest).tolist()

@@ -9,20 +9,12 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 from sklearn.base import clone
-from sklearn.datasets import load_breast_cancer
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.preprocessing import StandardScaler
 
 import rankwise as rw
 
 ATOL = 1e-9
 Data = tuple[NDArray[np.float64], NDArray[np.int64]]
-
-
-@pytest.fixture(scope="module")
-def cancer() -> Data:
-    X, y = load_breast_cancer(return_X_y=True)
-    return StandardScaler().fit_transform(X), y
 
 
 @pytest.fixture(scope="module")
@@ -48,22 +40,6 @@ def test_weight_two_is_a_query_twice_and_weight_zero_a_query_left_out(grouped: A
         weighted = rw.RankSVM(**options).fit(X, y, qid, weight.astype(int))
         assert close(weighted, other)
         assert not close(weighted, rw.RankSVM(**options).fit(X, y, qid))
-
-
-def test_only_the_ratio_of_weights_matters(grouped: Any) -> None:
-    X, y, qid = grouped
-    model, other = (rw.RankSVM(C=1.0).fit(X, y, qid, scale * (1.0 + qid)) for scale in (1.0, 1024.0))
-    np.testing.assert_allclose(model.coef_, other.coef_, atol=ATOL)
-
-
-def test_queries_of_one_class_are_left_out(grouped: Any) -> None:
-    X, y, qid = grouped
-    y = np.where(qid == 1, 0, np.where(qid == 3, 1, y))
-    rest = (qid != 1) & (qid != 3)
-    options = {"C": 1.0, "tol": 0.03, "fit_intercept": False}
-    model, other = rw.RankSVM(**options).fit(X, y, qid), rw.RankSVM(**options).fit(X[rest], y[rest], qid[rest])
-    np.testing.assert_allclose(model.coef_, other.coef_, atol=1e-6)
-    assert model.objective_ == pytest.approx(other.objective_)
 
 
 def test_the_order_of_rows_and_the_names_of_queries_do_not_matter(grouped: Any, rng: np.random.Generator) -> None:

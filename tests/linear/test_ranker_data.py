@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -36,41 +37,46 @@ def few(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(ranker_data, "_POSITIVES", 20)
 
 
+def searched(y: NDArray[np.bool_], qid: Any = None, seed: int = 0) -> NDArray[np.int64] | None:
+    return RankerData(Labels(y), qid, None, y).searched(seed)
+
+
 def test_few_samples_are_all_tried_on(data: Data) -> None:
-    given = RankerData(data[0], Labels(data[1]), None, None, data[1])
-    assert given.tried_on(0) is given
+    assert searched(data[1]) is None
 
 
 @pytest.mark.usefixtures("few")
-def test_of_one_query_a_stratified_part_is_tried_on(data: Data, tmp_path: Path) -> None:
-    X, y = data
-    np.save(tmp_path / "X.npy", X)
-    mapped = np.load(tmp_path / "X.npy", mmap_mode="r")
-    part = RankerData(mapped, Labels(y), None, None, y).tried_on(0)
-    assert part.relevant.size == 300
-    assert abs(part.relevant.mean() - y.mean()) < 0.005
-    assert type(part.X) is np.ndarray, "in memory"
-    again = RankerData(mapped, Labels(y), None, None, y).tried_on(1)
-    assert not np.array_equal(part.X, again.X)
+def test_of_one_query_a_stratified_part_is_tried_on(data: Data) -> None:
+    _, y = data
+    rows, again = searched(y), searched(y, seed=1)
+    assert rows is not None
+    assert np.unique(rows).size == 300
+    assert abs(y[rows].mean() - y.mean()) < 0.005
+    assert not np.array_equal(rows, again)
 
 
 @pytest.mark.usefixtures("few")
 def test_queries_stay_whole_in_the_part_that_is_tried_on(data: Data) -> None:
-    X, y = data
     qid = np.arange(900) % 30
-    part = RankerData(X, Labels(y), qid, None, y).tried_on(0)
-    assert part.qid is not None
-    assert part.relevant.size == 300
-    assert (np.unique(part.qid, return_counts=True)[1] == 30).all()
+    rows = searched(data[1], qid)
+    assert rows is not None
+    assert (np.unique(qid[rows], return_counts=True)[1] == 30).all()
+    assert rows.size == 300
 
 
 @pytest.mark.usefixtures("few")
 def test_a_part_with_nothing_to_rank_is_not_taken(data: Data) -> None:
+    one_large_query_ranks = np.where(np.arange(900) < 800, 0, np.arange(900))
+    assert searched(data[1], one_large_query_ranks) is None
+
+
+@pytest.mark.usefixtures("few")
+def test_a_memory_map_is_tried_on_in_memory(data: Data, tmp_path: Path) -> None:
     X, y = data
-    given = RankerData(
-        X, Labels(y), np.where(np.arange(900) < 800, 0, np.arange(900)), None, y
-    )  # one large query ranks
-    assert given.tried_on(0) is given
+    np.save(tmp_path / "X.npy", X)
+    mapped, plain = rw.LinearRanker(cv=2), rw.LinearRanker(cv=2).fit(X, y)
+    mapped.fit(np.load(tmp_path / "X.npy", mmap_mode="r"), y)
+    np.testing.assert_array_equal(mapped.report_.folds, plain.report_.folds)
 
 
 @pytest.mark.usefixtures("few")

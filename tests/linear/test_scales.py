@@ -11,8 +11,7 @@ import pytest
 import scipy.sparse as sp
 from numpy.typing import NDArray
 from sklearn.datasets import load_breast_cancer, load_diabetes, load_digits, load_iris, load_wine
-from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import MaxAbsScaler, StandardScaler
+from sklearn.preprocessing import StandardScaler
 
 import rankwise as rw
 from rankwise.linear.scales import check_scales
@@ -41,12 +40,6 @@ def test_a_search_warns_once() -> None:
     with pytest.warns(UserWarning, match=APART.format("StandardScaler", "RankSVMCV")) as found:
         model.fit(X, Y)
     assert [warning.filename for warning in found] == [__file__]
-
-
-def test_the_remedies_work() -> None:
-    make_pipeline(StandardScaler(), rw.RankSVM()).fit(X, Y)
-    make_pipeline(MaxAbsScaler(), rw.RankSVM()).fit(sp.csr_array(X), Y)
-    rw.LinearRanker(cv=2).fit(X, Y)
 
 
 def is_told(samples: Any) -> bool:

@@ -16,6 +16,7 @@ from rankwise.linear.cross_validation import Stop
 from rankwise.linear.labels import Labels
 from rankwise.linear.path import natural_C
 from rankwise.linear.pointwise import Classifier
+from rankwise.linear.ranker_data import RankerData
 from rankwise.linear.standardising import RowSpace, Standardised, standardise
 
 pytestmark = pytest.mark.usefixtures("short_search")
@@ -60,7 +61,9 @@ def test_fits_reach_the_minimum_of_the_same_problem(given: Any) -> None:
     y = labels_of(given)
     found = []
     for features in (standardise(given), Standardised(given)):
-        part = Part(Samples(features, Labels(y), np.ones(N), rw.AveragePrecision()), None, Stop())
+        part = Part(
+            Samples(features, RankerData(Labels(y), None, None, y), np.ones(N), rw.AveragePrecision()), None, Stop()
+        )
         C = 100.0 * natural_C(part.risk())
         coef = next(part.starts(HINGE, (C,)))
         classifier = Classifier(features, y, np.ones(N), "logistic")

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from functools import partial
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,10 +18,10 @@ from numpy.typing import NDArray
 from rankwise.linear.cross_validation import Stop
 from rankwise.linear.cutting_plane import Settings
 from rankwise.linear.features import Vector
-from rankwise.linear.labels import Labels
 from rankwise.linear.objective import Clock, Objective, risk_of
 from rankwise.linear.path import solve_path
 from rankwise.linear.pointwise import Classifier, descend
+from rankwise.linear.ranker_data import RankerData
 from rankwise.linear.standardising import RowSpace, Standardised
 from rankwise.linear.task import Task, pose
 from rankwise.metrics.loss import Loss
@@ -37,29 +37,22 @@ _ITERATIONS, _GAIN = 10, 1e-5
 
 
 class Samples(NamedTuple):
-    """Samples to fit to: features, labels, weights by sample, the loss, queries and their weights.
+    """Samples to fit to: features, what else is known of them, weights by sample, and the loss.
 
     surrogate: for refinements; None means `Smooth` of several widths.
     """
 
     features: Standardised | RowSpace
-    labels: Labels
+    data: RankerData
     weights: Vector
     loss: Loss
-    qid: NDArray[Any] | None = None
-    query_weight: NDArray[Any] | None = None
     surrogate: Surrogate | None = None
 
     def copy_of(self, rows: NDArray[np.int64]) -> Samples:
         """Return a copy of some of the samples."""
         assert isinstance(self.features, Standardised)
-        return self._replace(
-            features=self.features.rows(rows),
-            labels=self.labels.part(rows),
-            weights=self.weights[rows],
-            qid=None if self.qid is None else self.qid[rows],
-            query_weight=None if self.query_weight is None else self.query_weight[rows],
-        )
+        parts = self.features.rows(rows), self.data.part(rows), self.weights[rows]
+        return Samples(*parts, self.loss, self.surrogate)
 
 
 class Way(NamedTuple):
@@ -76,7 +69,8 @@ class Part:
     def __init__(self, samples: Samples, rows: NDArray[np.int64] | None, stop: Stop) -> None:
         self._samples, self._features, self._stop = samples, samples.features, stop
         self._rows: NDArray[np.int64] | slice = slice(None) if rows is None else rows
-        labels, given = samples.labels, (samples.loss, samples.qid, samples.query_weight, rows)
+        data = samples.data
+        labels, given = data.labels, (samples.loss, data.qid, data.weight, rows)
         self._graded = self._task = pose(labels.truth, *given)
         self.relevant = labels.relevant
         if labels.grades is not None:

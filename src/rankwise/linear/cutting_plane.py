@@ -19,7 +19,7 @@ from rankwise.linear.bundle import Bundle
 from rankwise.linear.features import Vector
 from rankwise.linear.objective import Clock, LinearRisk
 
-__all__ = ["ROUNDING_RULES", "Settings", "SolverResult", "Step", "Track", "cutting_plane"]
+__all__ = ["ROUNDING_RULES", "Settings", "SolverResult", "Step", "cutting_plane"]
 
 # How far from the best point towards the model's minimiser the next plane is taken: at first, at least, at most. Then
 # the factors of this stride after a step that found a better point, and after one that did not.
@@ -92,26 +92,8 @@ class Settings:
 class SolverResult:
     """The best coefficients v, (n_coefs,), and the bounds that certify them: dual ≤ min F ≤ primal = F(v).
 
-    gap: (primal − dual)/primal. history: the fields of `Step`, with one entry per iteration. reason: why the solver
-    stopped early; None if it converged or was interrupted.
+    steps: one per iteration. reason: why the solver stopped early; None if it converged or was interrupted.
     """
-
-    coef: Vector
-    primal: float
-    dual: float
-    gap: float
-    n_iter: int
-    history: dict[str, NDArray[Any]]
-    clock: Clock
-    seconds: float
-    converged: bool
-    interrupted: bool = False
-    reason: str | None = None
-
-
-@dataclass(eq=False)
-class Track:
-    """The best point and the best bound so far, with their history."""
 
     objective: LinearRisk
     settings: Settings
@@ -120,7 +102,10 @@ class Track:
     primal: float = np.inf
     dual: float = 0.0
     steps: list[Step] = field(default_factory=list)
-    started: float = field(default_factory=time.perf_counter)
+    interrupted: bool = False
+    reason: str | None = None
+    seconds: float = 0.0
+    _started: float = field(default_factory=time.perf_counter)
 
     @property
     def gap(self) -> float:
@@ -131,9 +116,24 @@ class Track:
         return max(gap, 0.0) if gap >= -_ROUNDING else 1.0
 
     @property
-    def done(self) -> bool:
+    def converged(self) -> bool:
         """Whether the gap is small enough."""
         return self.gap <= self.settings.tol
+
+    @property
+    def n_iter(self) -> int:
+        """Number of iterations."""
+        return len(self.steps)
+
+    @property
+    def clock(self) -> Clock:
+        """Time and calls of the objective."""
+        return self.objective.clock
+
+    @property
+    def history(self) -> dict[str, NDArray[Any]]:
+        """The fields of `Step`, with one entry per iteration."""
+        return {name: np.array([getattr(step, name) for step in self.steps]) for name in Step._fields}
 
     def offer(self, v: Vector, risk: float) -> bool:
         """Keep v if it is the best point so far."""
@@ -145,10 +145,6 @@ class Track:
             self.settings.best(v)
         return True
 
-    def bound(self, dual: float) -> None:
-        """Use a new lower bound."""
-        self.dual = max(self.dual, dual)
-
     def leave_zero(self, v: Vector) -> None:
         """Take v, if it is better, where coefficients of 0 are within the tolerance: they give equal scores."""
         if not self.coef.any():
@@ -156,33 +152,11 @@ class Track:
 
     def record(self, planes: int) -> None:
         """Close an iteration."""
-        calls, seconds = self.objective.clock.calls, time.perf_counter() - self.started
-        step = Step(len(self.steps) + 1, self.primal, self.dual, self.gap, planes, calls, seconds)
+        self.seconds = time.perf_counter() - self._started
+        step = Step(self.n_iter + 1, self.primal, self.dual, self.gap, planes, self.clock.calls, self.seconds)
         self.steps.append(step)
         if self.settings.report is not None:
             self.settings.report(step)
-
-    def result(self, interrupted: bool = False, reason: str | None = None) -> SolverResult:
-        """Return the result. If interrupted before anything was found, raise KeyboardInterrupt."""
-        if interrupted and self.primal == np.inf:
-            raise KeyboardInterrupt
-        if self.done:
-            reason = None
-        elif not (interrupted or reason):
-            reason = f"max_iter={self.settings.max_iter} reached; raise it, or lower C"
-        return SolverResult(
-            self.coef,
-            self.primal,
-            self.dual,
-            self.gap,
-            len(self.steps),
-            {name: np.array([getattr(step, name) for step in self.steps]) for name in Step._fields},
-            self.objective.clock,
-            time.perf_counter() - self.started,
-            self.done,
-            interrupted,
-            reason,
-        )
 
 
 def cutting_plane(objective: LinearRisk, C: float, settings: Settings, bundle: Bundle | None = None) -> SolverResult:
@@ -222,33 +196,43 @@ def cutting_plane(objective: LinearRisk, C: float, settings: Settings, bundle: B
     """
     bundle = Bundle(objective.n_coefs) if bundle is None else bundle
     start = np.zeros(objective.n_coefs) if settings.start is None else settings.start
-    track = Track(objective, settings, C, start)
-    idle, stride = 0, _STRIDE
+    result = SolverResult(objective, settings, C, start)
     try:
-        evaluation = objective.evaluate(start)
-        track.offer(start, evaluation.risk)
-        bundle.add(evaluation.cut)
-        for _ in range(settings.max_iter):
-            before = (track.primal, track.dual)
-            wanted = max(settings.tol, track.gap) * track.primal
-            lowest, dual = bundle.solve(C, _MODEL_TOL * wanted)
-            track.bound(dual)
-            if track.done:
-                track.leave_zero(lowest)
-                track.record(bundle.n_used)
-                break
-            bundle.prune()
-            point = track.coef + stride * (lowest - track.coef)
-            evaluation = objective.evaluate(point)
-            better = track.offer(point, evaluation.risk)
-            stride = min(stride * _LONGER, _LONGEST) if better else max(stride * _SHORTER, _SHORTEST)
-            bundle.add(evaluation.cut)
-            track.record(bundle.n_used)
-            if track.done:
-                break
-            idle = idle + 1 if before == (track.primal, track.dual) else 0
-            if idle == _PATIENCE:
-                return track.result(reason=ROUNDING_RULES)
+        result.reason = _minimise(result, bundle)
     except KeyboardInterrupt:
-        return track.result(interrupted=True)
-    return track.result()
+        if result.primal == np.inf:  # nothing was found
+            raise
+        result.interrupted = True
+    result.seconds = time.perf_counter() - result._started
+    return result
+
+
+def _minimise(result: SolverResult, bundle: Bundle) -> str | None:
+    """Improve both bounds until they meet; return the reason if they do not."""
+    objective, settings = result.objective, result.settings
+    idle, stride = 0, _STRIDE
+    evaluation = objective.evaluate(result.coef)
+    result.offer(result.coef, evaluation.risk)
+    bundle.add(evaluation.cut)
+    for _ in range(settings.max_iter):
+        before = (result.primal, result.dual)
+        wanted = max(settings.tol, result.gap) * result.primal
+        lowest, dual = bundle.solve(result.C, _MODEL_TOL * wanted)
+        result.dual = max(result.dual, dual)
+        if result.converged:
+            result.leave_zero(lowest)
+            result.record(bundle.n_used)
+            return None
+        bundle.prune()
+        point = result.coef + stride * (lowest - result.coef)
+        evaluation = objective.evaluate(point)
+        better = result.offer(point, evaluation.risk)
+        stride = min(stride * _LONGER, _LONGEST) if better else max(stride * _SHORTER, _SHORTEST)
+        bundle.add(evaluation.cut)
+        result.record(bundle.n_used)
+        if result.converged:
+            return None
+        idle = idle + 1 if before == (result.primal, result.dual) else 0
+        if idle == _PATIENCE:
+            return ROUNDING_RULES
+    return f"max_iter={settings.max_iter} reached; raise it, or lower C"

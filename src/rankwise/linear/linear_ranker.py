@@ -6,6 +6,7 @@ import copy
 import time
 from collections.abc import Callable
 from contextlib import closing
+from dataclasses import KW_ONLY, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +24,7 @@ from rankwise.linear.labels import Labels
 from rankwise.linear.ranker_data import RankerData, refined_by
 from rankwise.linear.standardising import RowSpace, Standardised, standardise
 from rankwise.linear.task import pose
-from rankwise.linear.tuning import Judge, Search
+from rankwise.linear.tuning import Search, Values, values_of
 from rankwise.linear.tuning_report import TuningReport, check_columns, columns_of
 from rankwise.metrics import Metric, MetricLike, as_metric
 from rankwise.metrics.registry import as_loss
@@ -32,11 +33,14 @@ from rankwise.surrogates import Surrogate
 
 __all__ = ["LinearRanker"]
 
-# Small data also get starts with balanced classes.
+# Data with fewer entries than this are small. They also get starts with balanced classes, and are split into folds so
+# often.
+_SMALL, _REPEATS = 40_000, 3
 _STARTS, _BALANCED = ("logistic", "squared hinge"), ("balanced logistic", "balanced squared hinge")
 
 
 @documented
+@dataclass(eq=False, repr=False)
 class LinearRanker(BaseLinearRanker):
     """Linear ranker that tunes itself for a ranking metric.
 
@@ -70,7 +74,7 @@ class LinearRanker(BaseLinearRanker):
     {learnt}
     report_ : TuningReport
         All candidates that were tried, with their scores in every fold and their weights in the final ranker. Print
-        it for a table, or call its method `plot`.
+        it for a table.
     best_score_ : float
         Score of the best single candidate, averaged over the folds. NaN if there are too few samples for two folds.
     metric_ : str
@@ -110,22 +114,13 @@ class LinearRanker(BaseLinearRanker):
     _kind = "linear-ranker"
     fit_intercept = True
 
-    def __init__(
-        self,
-        metric: MetricLike | Callable[..., float] = "ap",
-        *,
-        cv: Any = 5,
-        n_jobs: int | None = None,
-        random_state: int = 0,
-        verbose: int = 0,
-        surrogate: Surrogate | None = None,
-    ) -> None:
-        self.metric = metric
-        self.cv = cv
-        self.n_jobs = n_jobs
-        self.random_state = random_state
-        self.verbose = verbose
-        self.surrogate = surrogate
+    metric: MetricLike | Callable[..., float] = "ap"
+    _: KW_ONLY
+    cv: Any = 5
+    n_jobs: int | None = None
+    random_state: int = 0
+    verbose: int = 0
+    surrogate: Surrogate | None = None
 
     def fit(
         self,
@@ -165,31 +160,38 @@ class LinearRanker(BaseLinearRanker):
         metric, n_jobs = self._judged_by(qid), as_jobs(self.n_jobs)
         X, labels = self._checked_both(X, y, qid)
         metric = None if metric is None else metric.for_grades(labels.grades)
-        data = self._data(X, labels, qid, query_weight, metric)
+        data = self._data(labels, qid, query_weight, metric)
         with one_thread_each(), closing(Progress(type(self).__name__)) as progress:
-            interrupted = self._fit(data, metric, n_jobs, started, progress)
+            interrupted = self._fit(X, data, metric, n_jobs, progress.say if self.verbose else None)
+        self.timing_["total"] = time.perf_counter() - started
         if interrupted:
             raise KeyboardInterrupt
         return self
 
-    def _fit(self, data: RankerData, metric: Metric | None, n_jobs: int, started: float, progress: Progress) -> bool:
+    def _fit(
+        self, X: Any, data: RankerData, metric: Metric | None, n_jobs: int, say: Callable[[str], None] | None
+    ) -> bool:
         """Search, do the final fits, and return whether this was interrupted."""
-        tried_on = data.tried_on(self.random_state)
-        search = self._search(tried_on, metric, n_jobs)
-        if self.verbose:
-            search.say = progress.say
+        started = time.perf_counter()
+        rows = data.searched(self.random_state)
+        if rows is None:
+            search = self._search(X, data, metric, n_jobs)
+        else:
+            part = np.asarray(X[rows]) if isinstance(X, np.ndarray) else X[rows]  # in memory, also of a memory map
+            search = self._search(part, data.part(rows), metric, n_jobs)
+        if say is not None:
+            search.say = say
         interrupted = search.run()
         searched = time.perf_counter()
-        if tried_on is not data:
-            samples = self._samples(data, metric)
+        if rows is not None:
+            samples = self._samples(X, data, metric)
             # The sum of the weights stays the same, because C is relative to it.
-            share = tried_on.relevant.size / data.relevant.size
-            search.widen(samples._replace(weights=share * samples.weights))
+            search.widen(samples._replace(weights=rows.size / data.relevant.size * samples.weights))
         interrupted |= self._conclude(search, data)
-        now = time.perf_counter()
-        self.history_, self.metric_ = columns_of(search.tried), self._metric_name()
+        self.history_ = columns_of(search.tried)
+        self.metric_ = self.metric if isinstance(self.metric, str) else getattr(self.metric, "name", "score")
         self.best_score_ = self.report_.best_score
-        self.timing_ = {"total": now - started, "search": searched - started, "fit": now - searched}
+        self.timing_ = {"search": searched - started, "fit": time.perf_counter() - searched}
         return interrupted
 
     @property
@@ -214,9 +216,6 @@ class LinearRanker(BaseLinearRanker):
             raise ModelFileError(f"{path}: the LinearRanker has no metric_; copy it again, or save the model again")
         self.best_score_ = self.report_.best_score
 
-    def _metric_name(self) -> str:
-        return self.metric if isinstance(self.metric, str) else getattr(self.metric, "name", "score")
-
     def _judged_by(self, qid: ArrayLike | None) -> Metric | None:
         """Return the metric, or None for a scorer."""
         if self.metric == "map":
@@ -230,47 +229,46 @@ class LinearRanker(BaseLinearRanker):
         return as_metric(self.metric)
 
     def _data(
-        self,
-        X: Any,
-        labels: Labels,
-        qid: ArrayLike | None,
-        query_weight: ArrayLike | None,
-        metric: Metric | None,
+        self, labels: Labels, qid: ArrayLike | None, query_weight: ArrayLike | None, metric: Metric | None
     ) -> RankerData:
         ids = None if qid is None else as_array(qid, "qid")
         weight = None if query_weight is None else as_array(query_weight, "query_weight")
         pose(labels.truth, as_loss("ap"), ids, weight)  # raises if the data cannot be ranked
         ids = None if ids is None or np.unique(ids).size == 1 else ids
         if metric is None:
-            return RankerData(X, labels, ids, weight, labels.truth)
-        judged = metric.truth(*labels)
-        return RankerData(X, labels if metric.graded else Labels(labels.relevant), ids, weight, judged)
+            return RankerData(labels, ids, weight, labels.truth)
+        return RankerData(labels if metric.graded else Labels(labels.relevant), ids, weight, metric.truth(*labels))
 
-    def _samples(self, data: RankerData, metric: Metric | None) -> Samples:
+    def _samples(self, X: Any, data: RankerData, metric: Metric | None) -> Samples:
         loss = refined_by(metric)
         own: Any = self.surrogate
         if own is not None:
             if not (isinstance(own, Surrogate) and own.is_derivative):
                 raise ValueError(f"surrogate must be a Surrogate whose gradient is its derivative, got {own!r}")
             own.accepts(loss)
-        return Samples(standardise(data.X), data.labels, data.row_weights, loss, data.qid, data.weight, own)
+        return Samples(standardise(X), data, data.row_weights, loss, own)
 
-    def _search(self, data: RankerData, metric: Metric | None, n_jobs: int) -> Search:
-        folds, repeats = data.folds(self.cv, self.random_state)
-        samples = self._samples(data, metric)
-        scorer = None if metric is not None else self._scorer(data, samples.features)
-        judge = Judge(metric, data.judged, data.qid, folds, repeats, scorer) if folds else None
-        return Search(samples, judge, (*_STARTS, *_BALANCED) if data.is_small else _STARTS, n_jobs)
+    def _search(self, X: Any, data: RankerData, metric: Metric | None, n_jobs: int) -> Search:
+        is_small = X.shape[0] * X.shape[1] < _SMALL
+        repeats = _REPEATS if is_small and (self.cv is None or is_whole(self.cv)) else 1
+        folds = data.folds(self.cv, self.random_state, repeats)
+        samples = self._samples(X, data, metric)
+        if metric is None:
+            values = [self._scorer(X, data, samples.features, fold) for fold in folds]
+        else:
+            values = values_of(metric, data, folds)
+        starts = (*_STARTS, *_BALANCED) if is_small else _STARTS
+        return Search(samples, folds, values, repeats, starts, n_jobs)
 
-    def _scorer(self, data: RankerData, features: Standardised | RowSpace) -> Callable[[Vector, Fold], float]:
-        """Return a function of coefficients and a fold that calls the scorer with such a ranker."""
+    def _scorer(self, X: Any, data: RankerData, features: Standardised | RowSpace, fold: Fold) -> Values:
+        """Return a function of coefficients that calls the scorer with such a ranker on what a fold leaves out."""
         scorer: Any = self.metric
         y = self.classes_[data.relevant.astype(int)] if data.labels.grades is None else data.labels.grades
 
-        def score(coef: Vector, fold: Fold) -> float:
+        def score(coef: Vector, scores: Vector) -> Vector:
             probe = copy.copy(self)
             probe._take(features, coef, data.relevant)
-            return float(scorer(probe, data.X[fold.test], y[fold.test]))
+            return np.array([scorer(probe, X[fold.test], y[fold.test])], np.float64)
 
         return score
 

@@ -120,16 +120,8 @@ class Objective:
     task: Task
     clock: Clock = field(default_factory=Clock)
 
-    @property
-    def n_coefs(self) -> int:
-        """Number of coefficients, including that of the intercept if there is one.
-
-        Returns
-        -------
-        int
-            Dimension of v.
-        """
-        return self.features.n_coefs
+    def __post_init__(self) -> None:
+        self.n_coefs = self.features.n_coefs  # with that of the intercept, if there is one
 
     def scores(self, v: Vector) -> Vector:
         """Score the samples by X v.

@@ -47,8 +47,8 @@ class RankSVM(BaseLinearRanker):
     Parameters
     ----------
     loss : str or Loss, default "ap"
-        Ranking loss to minimise: "ap" (average precision), "ndcg", "ndcg@10", "mrr", "auc", "f1" or "zero-one", or
-        a `Loss` of your own.
+        Ranking loss to minimise: "ap" (average precision), "ndcg", "ndcg@10", "mrr", "auc" or "zero-one", or a `Loss`
+        of your own.
     C : float, optional
         Weight of the loss against the penalty. A larger C fits the training data more closely. Because the loss is a
         mean, a good C does not depend on the number of samples. The default is a multiple of the data's natural C,

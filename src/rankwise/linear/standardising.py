@@ -2,14 +2,12 @@
 
 Dense features are centred and divided by their standard deviation. Sparse features are divided by their largest
 absolute value: they stay sparse, and features of 0 and 1 do not change. A dense matrix that fits easily into memory is
-copied.
-For a larger one, or a memory map, every product is computed from products of the original matrix.
+copied. For a larger one, or a memory map, every product is computed from products of the original matrix.
 """
 
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -29,8 +27,6 @@ _COPIED, _BLOCK = 1 << 24, 1 << 18
 _MOST_ROWS, _LARGER = 1 << 13, 2
 # A feature whose relative deviation is below this is constant except for rounding.
 _CONSTANT = 1e-14
-# Beyond these, squares overflow, or underflow so far that digits are lost.
-_SQUARES = 1e-280, 1e280
 # Numbers up to this can be summed. Coefficients of features below the second one may overflow.
 _LARGEST, _SMALLEST = 1e307, 1e-302
 
@@ -116,13 +112,13 @@ class Standardised:
         n = self.n_samples
         result = np.zeros((n, n), order="F")
         if self.is_dense:
-            for part in _blocks(self.n_coefs, n):
+            for part in blocks(self.n_coefs, n, _BLOCK):
                 columns = (self._X[:, part] - self.centre[part]) * self.rate[part]
                 result = dsyrk(1.0, columns, beta=1.0, c=result, overwrite_c=1)
             return result
         X = self._X.tocsr()
         scaled = of_parts(csr_matrix, X.shape, X.data * self.rate[X.indices], X.indices, X.indptr)
-        for part in _blocks(n, n):
+        for part in blocks(n, n, _BLOCK):
             result[:, part] = (scaled @ scaled[part].T).toarray()
             result[part.stop :, part] = 0.0
             result[part, part] = np.triu(result[part, part])
@@ -170,17 +166,13 @@ class RowSpace:
         return self._given.as_given(self._given.combine(alpha))
 
 
-def _blocks(n: int, d: int) -> Iterator[slice]:
-    return blocks(n, d, _BLOCK)
-
-
 def _gram(
     X: NDArray[np.floating], weights: Vector, centre: Vector | float = 0.0, rate: Vector | float = 1.0
 ) -> NDArray[np.float64]:
     """Return Xᵀ·diag(weights)·X, (d, d), of standardised X; weights are at least 0."""
     n, d = X.shape
     result = np.zeros((d, d))
-    for part in _blocks(n, d):
+    for part in blocks(n, d, _BLOCK):
         used = part.start + np.flatnonzero(weights[part])
         rows = (X[used] - centre) * rate
         rows *= np.sqrt(weights[used])[:, None]
@@ -190,21 +182,14 @@ def _gram(
 
 def _of_dense(X: NDArray[np.floating]) -> tuple[Vector, Vector]:
     """Return the mean of each column and 1/deviation, or 0 for a constant column."""
-    n = X.shape[0]
+    n, largest = len(X), _largest(X)
+    if not (largest < _LARGEST / n).all():
+        raise ValueError("features are too large to be summed; scale them first")
+    # A power of two, which rounds nothing. With it, squares neither overflow nor vanish.
+    factor = np.ldexp(1.0, -np.clip(np.frexp(largest)[1], -1000, 1000))
     mean = _sums(X) / n
-    with np.errstate(over="ignore", invalid="ignore"):
-        mean += _sums(X, mean) / n  # once more, for full precision
-        variance = _sums(X, mean, 2) / n
-    factor: Vector | float = 1.0
-    if not ((variance > _SQUARES[0]) & (variance < _SQUARES[1])).all():  # some squares leave float64
-        largest = _largest(X)
-        if not (largest < _LARGEST / n).all():
-            raise ValueError("features are too large to be summed; scale them first")
-        odd = (largest > 0.0) & ~((variance > _SQUARES[0]) & (variance < _SQUARES[1]))
-        if odd.any():
-            exponent = np.clip(np.frexp(largest)[1], -1000, 1000)
-            factor = np.where(odd, np.ldexp(1.0, -exponent), 1.0)
-            variance = _sums(X, mean, 2, factor) / n
+    mean += _sums(X, mean) / n  # once more, for full precision
+    variance = _sums(X, mean, 2, factor) / n
     return mean, _over(np.sqrt(variance) / factor, np.abs(mean) * _CONSTANT)
 
 
@@ -213,18 +198,17 @@ def _sums(
 ) -> Vector:
     """Return Σ ((x − centre)·factor)^power of each column, in float64."""
     total = np.zeros(X.shape[1])
-    with np.errstate(over="ignore", invalid="ignore"):
-        for part in _blocks(*X.shape):
-            away = X[part] if centre is None else X[part] - centre
-            away = away if factor is None else away * factor
-            total += (away if power == 1 else away**power).sum(axis=0, dtype=np.float64)
+    for part in blocks(len(X), X.shape[1], _BLOCK):
+        away = X[part] if centre is None else X[part] - centre
+        away = away if factor is None else away * factor
+        total += (away if power == 1 else away**power).sum(axis=0, dtype=np.float64)
     return total
 
 
 def _largest(X: NDArray[np.floating]) -> Vector:
     """Return max |x| of each column."""
     largest = np.zeros(X.shape[1])
-    for part in _blocks(*X.shape):
+    for part in blocks(len(X), X.shape[1], _BLOCK):
         np.maximum(largest, np.abs(X[part]).max(axis=0), out=largest)
     return largest
 

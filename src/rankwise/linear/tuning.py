@@ -15,7 +15,6 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,10 +23,11 @@ from rankwise.linear.candidates import HINGE, STRENGTHS, Part, Samples, Way
 from rankwise.linear.cross_validation import Fold, Stop, judges, together
 from rankwise.linear.features import Vector
 from rankwise.linear.path import NoSlopeError, grid_of_C
+from rankwise.linear.ranker_data import RankerData
 from rankwise.linear.standardising import RowSpace
 from rankwise.metrics import Metric
 
-__all__ = ["HINGE", "REFINED", "Judge", "Search", "Tried"]
+__all__ = ["HINGE", "REFINED", "Search", "Tried", "Values", "values_of"]
 
 REFINED = "refined"
 _CS = {
@@ -52,52 +52,28 @@ _NONE = 1e-6
 
 # From coefficients to the scores of the samples that a fold leaves out.
 Scores = Callable[[Vector], Vector]
+# From coefficients and these scores to the values of a candidate on the fold.
+Values = Callable[[Vector, Vector], Vector]
 
 
-class Judge:
-    """Compares candidates on the samples that folds leave out, and says how certain this is.
+def values_of(metric: Metric, data: RankerData, folds: Sequence[Fold]) -> list[Values]:
+    """Return what judges candidates on each fold by values whose mean is the metric.
 
-    On a fold, a candidate gets values whose mean is the metric: the precision at each positive, or the metric of each
-    query. If the metric has no such parts, or a `scorer` judges, it gets one value. Two candidates differ by the mean
-    difference of their values, whose standard error is much smaller than that of either candidate.
+    They are the precision at each positive, or the metric of each query. Two candidates differ by the mean difference
+    of their values, whose standard error is much smaller than that of either candidate.
     """
+    by_query = judges(metric, data.judged, data.qid, folds)
+    of_positives = None
+    if data.qid is None and data.judged.dtype == np.bool_:
+        of_positives = {"ap": precisions, "auc": overtaken}.get(metric.name)
 
-    def __init__(
-        self,
-        metric: Metric | None,
-        truth: NDArray[Any],
-        qid: NDArray[Any] | None,
-        folds: list[Fold],
-        repeats: int,
-        scorer: Callable[[Vector, Fold], float] | None = None,
-    ) -> None:
-        self.folds, self._repeats, self._scorer, self._truth = folds, repeats, scorer, truth
-        self._by_query = [] if metric is None else judges(metric, truth, qid, folds)
-        self._of_positives = None
-        if metric is not None and qid is None and truth.dtype == np.bool_:
-            self._of_positives = {"ap": precisions, "auc": overtaken}.get(metric.name)
+    def on(fold: Fold, judge: Callable[[Vector], Vector]) -> Values:
+        truth = data.judged[fold.test]
+        if of_positives is None or not 0 < truth.sum() < truth.size:
+            return lambda coef, scores: judge(scores)
+        return lambda coef, scores: of_positives(scores, truth)
 
-    def values(self, coef: Vector, scores: Vector, number: int) -> Vector:
-        """Return the values of a candidate on the samples that a fold leaves out. Their mean is its score there."""
-        fold = self.folds[number]
-        if self._scorer is not None:
-            return np.array([self._scorer(coef, fold)])
-        truth = self._truth[fold.test]
-        if self._of_positives is not None and 0 < truth.sum() < truth.size:
-            return self._of_positives(scores, truth)
-        return self._by_query[number](scores)
-
-    def worse_by(self, tried: Sequence[Tried]) -> Vector:
-        """Return by how many standard errors of the difference each candidate is worse than the best."""
-        seen = np.array([one.values for one in tried])
-        fine = np.isfinite(seen).all(axis=0)
-        if not fine.any():
-            return np.zeros(len(seen))
-        n_independent = max(float(np.isfinite(seen[0]).sum()) / self._repeats, 1.0)
-        seen = seen[:, fine]
-        gap = seen[np.argmax(seen.mean(axis=1))] - seen
-        error = gap.std(axis=1) / np.sqrt(n_independent)
-        return np.asarray(gap.mean(axis=1) / (error + _NONE))
+    return [on(fold, judge) for fold, judge in zip(folds, by_query, strict=True)]
 
 
 def precisions(scores: Vector, relevant: NDArray[np.bool_]) -> Vector:
@@ -138,13 +114,16 @@ class Tried:
 
 @dataclass(eq=False)
 class Search:
-    """Search over candidates on all folds, followed by final fits to all samples. starts: names of the classifiers.
+    """Search over candidates on all folds, followed by final fits to all samples.
 
-    say: called with progress texts.
+    values: judges of the folds. repeats: how often the folds were drawn. starts: names of the classifiers. say: called
+    with progress texts.
     """
 
     samples: Samples
-    judge: Judge | None
+    folds: list[Fold]
+    values: list[Values]
+    repeats: int
     starts: tuple[str, ...]
     n_jobs: int = 1
     say: Callable[[str], None] = lambda text: None
@@ -155,7 +134,7 @@ class Search:
         self.whole = Part(self.samples, None, self._stop)
         own = self.samples.surrogate
         ways = _WAYS if own is None else tuple(way._replace(width=own.width or np.nan) for way in _WAYS)
-        by_relevance = [] if self.samples.labels.grades is None else [way._replace(graded=False) for way in ways]
+        by_relevance = [] if self.samples.data.labels.grades is None else [way._replace(graded=False) for way in ways]
         self._ways = (*ways, *by_relevance)
         self._Cs = {name: _CS[name] for name in self.starts}
         n_Cs, ends = _QUERIES if self.whole.n_queries > 1 else _ONE_QUERY
@@ -168,10 +147,10 @@ class Search:
 
     def run(self) -> bool:
         """Try all candidates; return whether this was interrupted. Candidates tried by then count."""
-        if self.judge is None:
+        if not self.folds:
             return False
         try:
-            parts, held = self._parts(self.judge.folds)
+            parts, held = self._parts()
             best = [self._best_start(name, parts, held) for name in self._Cs]
             weight = self._start_shares()
             means = [_average(weight, models) for models in zip(*best, strict=True)]
@@ -184,9 +163,9 @@ class Search:
             return True
         return False
 
-    def _parts(self, folds: list[Fold]) -> tuple[list[Part], list[Scores]]:
+    def _parts(self) -> tuple[list[Part], list[Scores]]:
         """Return the training part of each fold, and scorers of its left-out samples: copies, unless too large."""
-        samples, features = self.samples, self.samples.features
+        folds, samples, features = self.folds, self.samples, self.samples.features
 
         def scores(rows: NDArray[np.int64], coef: Vector) -> Vector:
             return features.scores(coef)[rows]
@@ -220,12 +199,11 @@ class Search:
         rivals: list[Tried],
     ) -> Iterator[tuple[Tried, list[Vector]]]:
         """Yield candidates along a path, in all folds at once, until two in a row are clearly worse than the best."""
-        judge, seen = self.judge, rivals.copy()
-        assert judge is not None
+        seen = rivals.copy()
 
         def judged(number: int) -> Iterator[tuple[Vector, Vector]]:
             for coef in paths[number]:
-                yield coef, judge.values(coef, held[number](coef), number)
+                yield coef, self.values[number](coef, held[number](coef))
 
         on_folds = [judged(number) for number in range(len(paths))]
         for k, (at, found) in enumerate(zip(values, together(on_folds, self.n_jobs, self._stop), strict=False)):
@@ -238,15 +216,25 @@ class Search:
             self.say(f"{name}, {'C' if way is None else 'strength'} {at:.3g}: {_mean(tried.folds):.4f}")
             yield tried, [coef for coef, _ in found]
             seen.append(tried)
-            if k >= (1 if way else 2) and judge.worse_by(seen)[-2:].min() > _GIVE_UP:
+            if k >= (1 if way else 2) and self._worse_by(seen)[-2:].min() > _GIVE_UP:
                 return
+
+    def _worse_by(self, tried: Sequence[Tried]) -> Vector:
+        """Return by how many standard errors of the difference each candidate is worse than the best."""
+        seen = np.array([one.values for one in tried])
+        fine = np.isfinite(seen).all(axis=0)
+        if not fine.any():
+            return np.zeros(len(seen))
+        n_independent = max(float(np.isfinite(seen[0]).sum()) / self.repeats, 1.0)
+        seen = seen[:, fine]
+        gap = seen[np.argmax(seen.mean(axis=1))] - seen
+        error = gap.std(axis=1) / np.sqrt(n_independent)
+        return np.asarray(gap.mean(axis=1) / (error + _NONE))
 
     def _start_shares(self) -> Vector:
         """Return the weights of the starts in the mean that is refined."""
         starts = [tried for tried in self.tried if tried.way is None]
-        if self.judge is None or not starts:
-            return np.full(len(self._Cs), 1.0 / len(self._Cs))
-        return shares(self.judge.worse_by(starts), _SHARPNESS, 0.0)
+        return shares(self._worse_by(starts), _SHARPNESS, 0.0)
 
     def conclude(self) -> Iterator[Vector]:
         """Fit the candidates that count to all samples; yield their mean whenever one more is fitted."""
@@ -274,10 +262,7 @@ class Search:
         if not self.tried:  # nothing was judged: use the starts with medium C
             first = {name: Cs[-1] if name == HINGE else Cs[len(Cs) // 2] for name, Cs in self._Cs.items()}
             self.tried = [Tried(name, at, None, np.empty(0), np.empty(0)) for name, at in first.items()]
-            z = np.zeros(len(self.tried))
-        else:
-            assert self.judge is not None
-            z = self.judge.worse_by(self.tried)
+        z = self._worse_by(self.tried)
         for tried, worse, share in zip(self.tried, z, shares(z, _SHARPNESS, _NEGLIGIBLE), strict=True):
             tried.z, tried.share = float(worse), float(share)
 
