@@ -13,8 +13,6 @@ from rankwise.arguments import as_array, first_true
 from rankwise.documenting import documented
 from rankwise.latent.blocks import Indices, candidate_scores, read_rows
 
-_KINDS = "fiub"
-
 
 @documented
 class Bags:
@@ -49,7 +47,7 @@ class Bags:
     """
 
     def __init__(self, features: Any, offsets: ArrayLike) -> None:
-        self.features = _as_matrix(features)
+        self.features = _as_matrix(features, "features")
         bounds = _as_offsets(offsets, int(self.features.shape[0]))
         self.starts, self.stops = bounds[:-1], bounds[1:]
 
@@ -163,33 +161,28 @@ def as_bags(bags: Any) -> Bags:
 
 def _as_bag(bag: Any, i: int) -> Any:
     """Return one bag of a list as a matrix."""
-    part = bag.tocsr() if issparse(bag) else as_array(bag, f"bag {i}")
-    if part.ndim != 2:
-        raise ValueError(f"bag {i} has shape {part.shape}; pass a matrix of shape (candidates, features)")
+    name = f"bag {i}"
+    part = _as_matrix(bag if issparse(bag) else as_array(bag, name), name)
     if part.shape[0] == 0:
         raise ValueError(f"bag {i} is empty; remove it, or add a candidate")
-    if part.dtype.kind not in _KINDS:
-        raise TypeError(f"bag {i} has dtype {part.dtype}; pass real numbers")
     return part
 
 
-def _as_matrix(features: Any) -> Any:
+def _as_matrix(values: Any, name: str) -> Any:
     """Return a matrix whose rows can be read."""
-    if issparse(features):
-        features = features.tocsr()
+    if issparse(values):
+        values = values.tocsr()
         try:
-            features.check_format(full_check=True)
+            values.check_format(full_check=True)
         except ValueError as error:
-            raise ValueError(f"features are not a valid CSR matrix: {error}; build it again") from None
-    elif isinstance(features, np.ma.MaskedArray) or not (hasattr(features, "shape") and hasattr(features, "dtype")):
-        features = as_array(features, "features")
-    if len(features.shape) != 2:
-        raise ValueError(f"features have shape {tuple(features.shape)}; pass a matrix of shape (candidates, features)")
-    if np.dtype(features.dtype).kind not in _KINDS or np.dtype(features.dtype).itemsize > 8:
-        raise TypeError(f"features have dtype {features.dtype}; pass real numbers of at most 64 bits")
-    if features.shape[1] == 0:
-        raise ValueError("features have no columns; a candidate needs at least one feature")
-    return features
+            raise ValueError(f"{name}: not a valid CSR matrix: {error}; build it again") from None
+    elif isinstance(values, np.ma.MaskedArray) or not (hasattr(values, "shape") and hasattr(values, "dtype")):
+        values = as_array(values, name)
+    if len(values.shape) != 2 or values.shape[1] == 0:
+        raise ValueError(f"{name} must be a matrix of shape (candidates, features), got shape {tuple(values.shape)}")
+    if np.dtype(values.dtype).kind not in "fiub" or np.dtype(values.dtype).itemsize > 8:
+        raise TypeError(f"{name} must be real numbers of at most 64 bits, got dtype {values.dtype}")
+    return values
 
 
 def _as_offsets(offsets: ArrayLike, n: int) -> Indices:
