@@ -290,4 +290,4 @@ class LinearRanker(BaseLinearRanker):
         """Take coefficients for standardised features, converted to the original features."""
         given = features.as_given(coef)
         scores = features.scores(coef) + float(features.centre @ given)
-        self._adopt(given, lambda learnt: scores, relevant)
+        self._adopt(given, scores, relevant)

@@ -158,7 +158,7 @@ class RankSVM(BaseLinearRanker):
             report = (lambda step: progress.say(str(step))) if self.verbose else None
             settings = Settings(float(self.tol), int(self.max_iter), self._start(objective.n_coefs), report)
             result = cutting_plane(objective, self.C_, settings)
-            self._adopt(result.coef, objective.features.scores, relevant)
+            self._adopt(result.coef, objective.features.scores(result.coef), relevant)
             self._take_result(result)
         return self
 
