@@ -34,12 +34,12 @@ class DaskRankSVM(DaskRanker, RankSVM):
     ----------
     loss, C, method, tol, max_iter, scale, surrogate, fit_intercept : optional
         As in `RankSVM`.
-    warm_start : bool, default False
-        Whether a further call of `fit` starts at the coefficients of the last one, or at those of partial_.
     n_threads : int, default 1
         Not used. Dask decides how many threads work.
     verbose : optional
         As in `RankSVM`.
+    warm_start : bool, default False
+        Whether a further call of `fit` starts at the coefficients of the last one, or at those of partial_.
     client : distributed.Client, optional
         Dask client to use. The default is the current one.
 

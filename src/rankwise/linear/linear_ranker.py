@@ -123,11 +123,7 @@ class LinearRanker(BaseLinearRanker):
     surrogate: Surrogate | None = None
 
     def fit(
-        self,
-        X: Any,
-        y: ArrayLike,
-        qid: ArrayLike | None = None,
-        query_weight: ArrayLike | None = None,
+        self, X: Any, y: ArrayLike, qid: ArrayLike | None = None, query_weight: ArrayLike | None = None
     ) -> LinearRanker:
         """Fit the ranker to labelled samples.
 
