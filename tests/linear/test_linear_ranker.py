@@ -144,21 +144,6 @@ def test_the_number_of_threads_changes_nothing(few: Problem, queries: bool) -> N
     np.testing.assert_array_equal(one.report_.folds, two.report_.folds)
 
 
-def test_queries_of_weight_zero_are_not_trained_on(few: Problem) -> None:
-    weight = np.where(few.qid < 4, 2.0, 0.0)
-    spoilt = np.where(few.qid < 4, few.y, 1 - few.y)
-    folds = [(np.flatnonzero(few.qid != k), np.flatnonzero(few.qid == k)) for k in range(3)]
-    model = rw.LinearRanker(cv=folds).fit(few.X, spoilt, few.qid, weight)
-    kept = np.flatnonzero(few.qid < 4)
-    place = {row: k for k, row in enumerate(kept)}
-    within = [(np.array([place[r] for r in train if r in place]), [place[r] for r in test]) for train, test in folds]
-    alone = rw.LinearRanker(cv=within).fit(few.X[kept], few.y[kept], few.qid[kept])
-    names = model.report_.names  # features are scaled by all samples, so C means a little else
-    assert names[0].split(",")[0] == alone.report_.names[0].split(",")[0] == "logistic"
-    ranked = [metrics.average_precision(m.decision_function(few.X), few.y, qid=few.qid) for m in (model, alone)]
-    assert ranked[0] == pytest.approx(ranked[1], abs=0.03)
-
-
 def test_weights_matter(few: Problem, by_query: rw.LinearRanker) -> None:
     even = small().fit(few.X, few.y, few.qid, np.full(84, 7))
     uneven = small().fit(few.X, few.y, few.qid, 1.0 + 9.0 * (few.qid == 0))

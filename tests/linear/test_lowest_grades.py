@@ -44,14 +44,6 @@ def test_a_ranker_learns_where_the_lowest_grade_has_no_weight() -> None:
     assert rw.LinearRanker("ndcg", cv=FOLDS).fit(X, y, QID, weight).best_score_ > 0.9
 
 
-def test_a_part_kept_in_place_gives_the_candidates_of_a_copy(monkeypatch: pytest.MonkeyPatch) -> None:
-    y = CASES["one sample has it"]
-    copied = rw.LinearRanker("ndcg", cv=FOLDS).fit(X, y, qid=QID)
-    monkeypatch.setattr("rankwise.linear.tuning._COPIED", 0)
-    in_place = rw.LinearRanker("ndcg", cv=FOLDS).fit(X, y, qid=QID)
-    np.testing.assert_allclose(in_place.coef_, copied.coef_, rtol=1e-4)
-
-
 def test_relevant_means_above_the_lowest_grade_of_the_queries_that_count() -> None:
     grades, qid = np.array([0.0, 0.0, 1.0, 2.0, 2.0, 3.0]), np.array([1, 1, 2, 2, 3, 3])
     labels = Labels(grades > 0, grades)

@@ -87,10 +87,6 @@ def test_grades_are_trained_for_and_judged_by(grouped: Grouped) -> None:
     cv, options = GroupKFold(3), {"Cs": [0.1, 10.0], "tol": 1e-4, "scoring": "ndcg@5"}
     graded, plain = (rw.RankSVMCV("ndcg", cv=cv, **options).fit(X, labels, qid) for labels in (grades, y))
     assert np.abs(graded.scores_ - plain.scores_).max() > 0.01
-    for fold, (train, test) in enumerate(cv.split(X, y, qid)):
-        single = rw.RankSVM("ndcg", 0.1, tol=1e-4).fit(X[train], grades[train], qid[train])
-        expected = metrics.ndcg(single.decision_function(X[test]), grades[test], k=5, qid=qid[test])
-        assert graded.scores_[0, 0, fold] == pytest.approx(expected, abs=0.01)
     alone = rw.RankSVM("ndcg", graded.C_, tol=1e-4).fit(X, grades, qid)
     np.testing.assert_allclose(graded.coef_, alone.coef_, atol=1e-6)
 

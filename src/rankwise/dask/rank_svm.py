@@ -61,11 +61,11 @@ class DaskRankSVM(RankSVM):
     ----------
     loss, C, method, tol, max_iter, scale, surrogate, fit_intercept : optional
         As in `RankSVM`.
-    warm_start : bool, default False
-        Whether a further call of `fit` starts at the coefficients of the last one, or at those of partial_.
     n_threads : int, default 1
         Not used. Dask decides how many threads work.
     {verbose}
+    warm_start : bool, default False
+        Whether a further call of `fit` starts at the coefficients of the last one, or at those of partial_.
     client : distributed.Client, optional
         Dask client to use. The default is the current one.
 

@@ -275,7 +275,7 @@ class LatentRankSVM(BagRanker):
     def _keep(self, problem: Problem, state: State, started: float, interrupted: bool) -> None:
         if not state.learnt:
             raise KeyboardInterrupt
-        self._adopt(state.coef, lambda learnt: state.best, problem.relevant)
+        self._adopt(state.coef, state.best, problem.relevant)
         self.objective_ = problem.value(state.coef, state.best, Clock())
         self.dual_, self.gap_, self.n_iter_ = state.dual, state.gap, len(state.history)
         self.history_ = {name: np.array([getattr(step, name) for step in state.history]) for name in OuterStep._fields}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -161,19 +161,14 @@ class BaseLinearRanker(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         """Return X as features, with a column for the intercept if the loss depends on it."""
         return as_features(X, INTERCEPT if self.fit_intercept and loss.learns_intercept else 0.0)
 
-    def _adopt(
-        self,
-        learnt: NDArray[np.float64],
-        scores: Callable[[NDArray[np.float64]], NDArray[np.float64]],
-        relevant: NDArray[np.bool_],
-    ) -> None:
+    def _adopt(self, learnt: NDArray[np.float64], scores: NDArray[np.float64], relevant: NDArray[np.bool_]) -> None:
         """Take the coefficients. An intercept that was not learnt is set where F1 of the scores is highest."""
         d = self.n_features_in_
         self.coef_, self.intercept_ = learnt[None, :d].copy(), np.zeros(1)
         if learnt.size > d:
             self.intercept_ = INTERCEPT * learnt[d:]
         elif self.fit_intercept:
-            self.intercept_ = np.array([-best_f1_threshold(scores(learnt), relevant)])
+            self.intercept_ = np.array([-best_f1_threshold(scores, relevant)])
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -105,7 +105,7 @@ class SolverResult:
     interrupted: bool = False
     reason: str | None = None
     seconds: float = 0.0
-    _started: float = field(default_factory=time.perf_counter)
+    started: float = field(default_factory=time.perf_counter)
 
     @property
     def gap(self) -> float:
@@ -152,7 +152,7 @@ class SolverResult:
 
     def record(self, planes: int) -> None:
         """Close an iteration."""
-        self.seconds = time.perf_counter() - self._started
+        self.seconds = time.perf_counter() - self.started
         step = Step(self.n_iter + 1, self.primal, self.dual, self.gap, planes, self.clock.calls, self.seconds)
         self.steps.append(step)
         if self.settings.report is not None:
@@ -197,42 +197,38 @@ def cutting_plane(objective: LinearRisk, C: float, settings: Settings, bundle: B
     bundle = Bundle(objective.n_coefs) if bundle is None else bundle
     start = np.zeros(objective.n_coefs) if settings.start is None else settings.start
     result = SolverResult(objective, settings, C, start)
+    idle, stride = 0, _STRIDE
     try:
-        result.reason = _minimise(result, bundle)
+        evaluation = objective.evaluate(start)
+        result.offer(start, evaluation.risk)
+        bundle.add(evaluation.cut)
+        for _ in range(settings.max_iter):
+            before = (result.primal, result.dual)
+            wanted = max(settings.tol, result.gap) * result.primal
+            lowest, dual = bundle.solve(C, _MODEL_TOL * wanted)
+            result.dual = max(result.dual, dual)
+            if result.converged:
+                result.leave_zero(lowest)
+                result.record(bundle.n_used)
+                break
+            bundle.prune()
+            point = result.coef + stride * (lowest - result.coef)
+            evaluation = objective.evaluate(point)
+            better = result.offer(point, evaluation.risk)
+            stride = min(stride * _LONGER, _LONGEST) if better else max(stride * _SHORTER, _SHORTEST)
+            bundle.add(evaluation.cut)
+            result.record(bundle.n_used)
+            if result.converged:
+                break
+            idle = idle + 1 if before == (result.primal, result.dual) else 0
+            if idle == _PATIENCE:
+                result.reason = ROUNDING_RULES
+                break
+        else:
+            result.reason = f"max_iter={settings.max_iter} reached; raise it, or lower C"
     except KeyboardInterrupt:
         if result.primal == np.inf:  # nothing was found
             raise
         result.interrupted = True
-    result.seconds = time.perf_counter() - result._started
+    result.seconds = time.perf_counter() - result.started
     return result
-
-
-def _minimise(result: SolverResult, bundle: Bundle) -> str | None:
-    """Improve both bounds until they meet; return the reason if they do not."""
-    objective, settings = result.objective, result.settings
-    idle, stride = 0, _STRIDE
-    evaluation = objective.evaluate(result.coef)
-    result.offer(result.coef, evaluation.risk)
-    bundle.add(evaluation.cut)
-    for _ in range(settings.max_iter):
-        before = (result.primal, result.dual)
-        wanted = max(settings.tol, result.gap) * result.primal
-        lowest, dual = bundle.solve(result.C, _MODEL_TOL * wanted)
-        result.dual = max(result.dual, dual)
-        if result.converged:
-            result.leave_zero(lowest)
-            result.record(bundle.n_used)
-            return None
-        bundle.prune()
-        point = result.coef + stride * (lowest - result.coef)
-        evaluation = objective.evaluate(point)
-        better = result.offer(point, evaluation.risk)
-        stride = min(stride * _LONGER, _LONGEST) if better else max(stride * _SHORTER, _SHORTEST)
-        bundle.add(evaluation.cut)
-        result.record(bundle.n_used)
-        if result.converged:
-            return None
-        idle = idle + 1 if before == (result.primal, result.dual) else 0
-        if idle == _PATIENCE:
-            return ROUNDING_RULES
-    return f"max_iter={settings.max_iter} reached; raise it, or lower C"

@@ -123,11 +123,7 @@ class LinearRanker(BaseLinearRanker):
     surrogate: Surrogate | None = None
 
     def fit(
-        self,
-        X: Any,
-        y: ArrayLike,
-        qid: ArrayLike | None = None,
-        query_weight: ArrayLike | None = None,
+        self, X: Any, y: ArrayLike, qid: ArrayLike | None = None, query_weight: ArrayLike | None = None
     ) -> LinearRanker:
         """Fit the ranker to labelled samples.
 
@@ -290,4 +286,4 @@ class LinearRanker(BaseLinearRanker):
         """Take coefficients for standardised features, converted to the original features."""
         given = features.as_given(coef)
         scores = features.scores(coef) + float(features.centre @ given)
-        self._adopt(given, lambda learnt: scores, relevant)
+        self._adopt(given, scores, relevant)

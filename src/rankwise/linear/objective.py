@@ -161,8 +161,10 @@ class Objective:
         ValueError
             If the features are too large to be squared.
         """
-        risk = risk_of(self.task, self.scores(v), self.clock)
-        started = time.perf_counter()
+        scores, started = self.scores(v), time.perf_counter()
+        solved = self.task.inference.solve(self.task.gather(scores))
+        self.clock.count(self.task.n_queries, started)
+        risk, started = self.task.weigh(solved), time.perf_counter()
         normal = self.features.combine(risk.gradient)
         self.clock.products += time.perf_counter() - started
         surrogate = self.task.inference.surrogate

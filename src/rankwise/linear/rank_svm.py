@@ -31,9 +31,32 @@ _USUAL = 256.0
 _ROUNDING = 1e-12
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
+class ConvexRanker(BaseLinearRanker):
+    """What both ranking SVMs are told of their convex problem."""
+
+    method: str = "auto"
+    tol: float = 1e-3
+    max_iter: int = 10_000
+    scale: float = 1.0
+    surrogate: Surrogate | None = None
+    fit_intercept: bool = True
+    n_threads: int = 1
+    verbose: int = 0
+
+    def _surrogate(self) -> Surrogate:
+        """Return the surrogate to minimise; refuse one that is not convex."""
+        own: Any = self.surrogate
+        if own is None:
+            return Hinge(self.scale, self.method)
+        if not (isinstance(own, Surrogate) and own.is_convex):
+            raise ValueError(f"surrogate must be a convex Surrogate, got {own!r}; use LinearRanker for others")
+        return own
+
+
 @documented
 @dataclass(eq=False, repr=False)
-class RankSVM(BaseLinearRanker):
+class RankSVM(ConvexRanker):
     """Linear ranking SVM for a ranking loss such as average precision.
 
     With J_q the structured hinge of query q, a convex upper bound of its ranking loss, the ranker w minimises
@@ -58,11 +81,11 @@ class RankSVM(BaseLinearRanker):
     surrogate : Surrogate, optional
         A convex surrogate of your own that is never negative, in place of `Hinge(scale, method)`.
     {fit_intercept}
+    {n_threads}
+    {verbose}
     warm_start : bool, default False
         Whether a further call of `fit` starts at the coefficients of the last one. This saves time if only C or `tol`
         changes.
-    {n_threads}
-    {verbose}
 
     Attributes
     ----------
@@ -100,15 +123,7 @@ class RankSVM(BaseLinearRanker):
     loss: LossLike = "ap"
     C: float | None = None
     _: KW_ONLY
-    method: str = "auto"
-    tol: float = 1e-3
-    max_iter: int = 10_000
-    scale: float = 1.0
-    surrogate: Surrogate | None = None
-    fit_intercept: bool = True
     warm_start: bool = False
-    n_threads: int = 1
-    verbose: int = 0
 
     def fit(self, X: Any, y: ArrayLike, qid: ArrayLike | None = None, query_weight: ArrayLike | None = None) -> RankSVM:
         """Fit the ranker to labelled samples.
@@ -128,8 +143,7 @@ class RankSVM(BaseLinearRanker):
         Raises
         ------
         ValueError
-            If a parameter is invalid, or if the data cannot be ranked, for example because there is only one class,
-            or because all features are too small to be squared.
+            If a parameter is invalid, or if the data cannot be ranked.
         KeyboardInterrupt
             After Ctrl-C.
 
@@ -138,9 +152,8 @@ class RankSVM(BaseLinearRanker):
         sklearn.exceptions.ConvergenceWarning
             If the solver stops before the gap is at most `tol`.
         UserWarning
-            If the features differ in scale by more than a factor of 1,000. The penalty is the same for all
-            coefficients, so a feature of a much smaller scale hardly counts. Or if C is so small for features of this
-            scale that all coefficients are 0.
+            If the features differ in scale by more than a factor of 1,000, so that the smaller ones hardly count, or if
+            C is so small that all coefficients are 0.
         """
         loss = self._validated()
         X, labels = self._checked_both(X, y, qid)
@@ -158,7 +171,7 @@ class RankSVM(BaseLinearRanker):
             report = (lambda step: progress.say(str(step))) if self.verbose else None
             settings = Settings(float(self.tol), int(self.max_iter), self._start(objective.n_coefs), report)
             result = cutting_plane(objective, self.C_, settings)
-            self._adopt(result.coef, objective.features.scores, relevant)
+            self._adopt(result.coef, objective.features.scores(result.coef), relevant)
             self._take_result(result)
         return self
 
@@ -169,15 +182,6 @@ class RankSVM(BaseLinearRanker):
         check_counts(max_iter=self.max_iter)
         self._surrogate().accepts(loss)
         return loss
-
-    def _surrogate(self) -> Surrogate:
-        """Return the surrogate to minimise; refuse one that is not convex."""
-        own: Any = self.surrogate
-        if own is None:
-            return Hinge(self.scale, self.method)
-        if not (isinstance(own, Surrogate) and own.is_convex):
-            raise ValueError(f"surrogate must be a convex Surrogate, got {own!r}; use LinearRanker for others")
-        return own
 
     def _given_or_usual_C(self, risk: LinearRisk) -> float:
         """Return C, or the default for a risk without intercept."""

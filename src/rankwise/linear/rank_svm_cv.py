@@ -13,7 +13,6 @@ from numpy.typing import ArrayLike
 
 from rankwise.arguments import as_threads
 from rankwise.documenting import documented
-from rankwise.linear.base import BaseLinearRanker
 from rankwise.linear.cross_validation import (
     Candidate,
     Fold,
@@ -30,13 +29,12 @@ from rankwise.linear.features import Vector, as_features
 from rankwise.linear.labels import Labels
 from rankwise.linear.objective import Objective
 from rankwise.linear.path import grid_of_C, solve_path
-from rankwise.linear.rank_svm import RankSVM
+from rankwise.linear.rank_svm import ConvexRanker, RankSVM
 from rankwise.linear.scales import check_scales
 from rankwise.linear.task import Task, pose
 from rankwise.metrics.loss import Loss
 from rankwise.metrics.registry import LossLike, as_loss
 from rankwise.progress import tell
-from rankwise.surrogates import Surrogate
 
 # Ends of the grid of C, in powers of ten times the natural C. For the 0-1 hinge with imbalanced classes the natural C
 # is larger, because positives and negatives cancel at v = 0.
@@ -45,13 +43,12 @@ _GRID, _GRID_ZERO_ONE = (-1.2, 4.8), (-3.2, 3.2)
 
 @documented
 @dataclass(eq=False, repr=False)
-class RankSVMCV(BaseLinearRanker):
+class RankSVMCV(ConvexRanker):
     """Ranking SVM that chooses C by cross-validation.
 
-    It fits a `RankSVM` for every C (and for every loss, if several are given) on every fold, and compares them by a
-    metric on the samples that the fold leaves out. Each fold fits its values of C in ascending order and starts where
-    the last fit ended, which is much faster than separate fits. All folds share the memory of X. The final model is
-    fitted to all samples with the chosen C.
+    It fits a `RankSVM` for every C (and every loss, if several are given) on every fold, and compares them by a metric
+    on the samples that the fold leaves out. Each fit starts where that of the last C ended. The final model is fitted
+    to all samples. All folds share the memory of X.
 
     Parameters
     ----------
@@ -60,23 +57,21 @@ class RankSVMCV(BaseLinearRanker):
     Cs : int or array-like of shape (n_Cs,), default 10
         Number of values of C to try, on a logarithmic grid around the data's natural C (see
         `rankwise.linear.natural_C`), or the values themselves, in ascending order.
-    cv : int or cross-validation splitter, default 5
-        Number of folds, or a splitter. If there are several queries, folds keep them whole. Otherwise folds are
-        stratified.
-    scoring : str, Metric or list of them, optional
-        Metric to choose by: a name of `rankwise.metrics.METRICS`, such as "ap" or "ndcg@10", or a `Metric`. It is
-        averaged over the queries that a fold leaves out, then over the folds. The default is the metric of the first
-        loss. If you pass a list, the first metric chooses and the others are measured too, see `scores_by_`.
-    n_jobs : int, optional
-        Number of folds that are fitted at the same time, in threads. -1 uses all processors, and the default is one.
     {svm_solving}
     surrogate : Surrogate, optional
         A convex surrogate of your own that is never negative, in place of `Hinge(scale, method)`.
     {fit_intercept}
     {n_threads}
+    {verbose}
+    cv : int or cross-validation splitter, default 5
+        Number of folds, or a splitter. Folds keep queries whole; those of one query are stratified.
+    scoring : str, Metric or list of them, optional
+        Metric to choose by, such as "ndcg@10": its mean over queries, then over folds. The default is that of the first
+        loss. Of a list, the first metric chooses and the others are measured too, see `scores_by_`.
+    n_jobs : int, optional
+        Number of folds that are fitted at the same time, in threads. -1 uses all processors, and the default is one.
     random_state : int, default 0
         Seed for the random split into folds.
-    {verbose}
 
     Attributes
     ----------
@@ -123,22 +118,10 @@ class RankSVMCV(BaseLinearRanker):
     cv: Any = 5
     scoring: Scoring = None
     n_jobs: int | None = None
-    method: str = "auto"
-    tol: float = 1e-3
-    max_iter: int = 10_000
-    scale: float = 1.0
-    surrogate: Surrogate | None = None
-    fit_intercept: bool = True
-    n_threads: int = 1
     random_state: int = 0
-    verbose: int = 0
 
     def fit(
-        self,
-        X: Any,
-        y: ArrayLike,
-        qid: ArrayLike | None = None,
-        query_weight: ArrayLike | None = None,
+        self, X: Any, y: ArrayLike, qid: ArrayLike | None = None, query_weight: ArrayLike | None = None
     ) -> RankSVMCV:
         """Choose C (and the loss) by cross-validation, then fit the ranker.
 
@@ -168,8 +151,7 @@ class RankSVMCV(BaseLinearRanker):
         sklearn.exceptions.ConvergenceWarning
             If the solver of the final model stops before the gap is at most `tol`.
         UserWarning
-            If the features differ in scale by more than a factor of 1,000. The penalty is the same for all
-            coefficients, so a feature of a much smaller scale hardly counts.
+            If the features differ in scale by more than a factor of 1,000, so that the smaller ones hardly count.
         """
         started = time.perf_counter()
         losses = [as_loss(one) for one in (self.loss if isinstance(self.loss, list | tuple) else [self.loss])]
@@ -219,7 +201,7 @@ class RankSVMCV(BaseLinearRanker):
         self, labels: Labels, loss: Loss, qid: ArrayLike | None, weight: ArrayLike | None, folds: list[Fold]
     ) -> tuple[Task, list[Task]]:
         """Return the task of all samples and that of each fold; refuse folds that have nothing to train on."""
-        surrogate, n_threads = self._single(loss, 1.0)._surrogate(), as_threads(self.n_threads)
+        surrogate, n_threads = self._surrogate(), as_threads(self.n_threads)
         given = partial(pose, labels.truth, loss, qid, weight, surrogate=surrogate, n_threads=n_threads)
         whole, tasks = given(), []  # what is wrong with all samples is not a fold's
         for number, fold in enumerate(folds, 1):
