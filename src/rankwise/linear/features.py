@@ -48,23 +48,22 @@ class Features(Protocol):
 def as_features(X: Any, intercept: float = 0.0, whole: bool | None = None) -> Features:
     """Wrap a feature matrix for training.
 
-    The returned features offer two products, both in float64: scores X·v (method `scores`) and gradients Xᵀ·g (method
-    `combine`). The matrix itself is not converted: float32 data and memory maps are read block by block.
+    The matrix is not converted: float32 data and memory maps are read block by block.
 
     Parameters
     ----------
     X : ndarray, CSR matrix or CSC matrix of shape (n_samples, n_features)
         Features. They must be finite, which is not checked here.
     intercept : float, default 0.0
-        Value of one more, constant column, whose coefficient is the intercept divided by this value. The larger the
-        value, the less the intercept is penalised. `INTERCEPT` is a good choice. 0 appends no column.
+        Value of one more, constant column, whose coefficient is the intercept divided by this value, such as
+        `INTERCEPT`. The larger the value, the less the intercept is penalised. 0 appends no column.
     whole : bool, optional
         Whether all entries are small whole numbers, which are summed exactly. By default this is found out.
 
     Returns
     -------
     Features
-        Features with the attribute n_coefs and the methods `scores` and `combine`.
+        Features with the attribute n_coefs and two products in float64: `scores`, X·v, and `combine`, Xᵀ·g.
 
     See Also
     --------

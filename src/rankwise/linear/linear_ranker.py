@@ -44,24 +44,20 @@ _STARTS, _BALANCED = ("logistic", "squared hinge"), ("balanced logistic", "balan
 class LinearRanker(BaseLinearRanker):
     """Linear ranker that tunes itself for a ranking metric.
 
-    This is the estimator to start with: name the metric, and `fit` does the rest. It needs no scaled features and no
-    grid search. It works for imbalanced binary classification (all samples form one ranking) and for learning to rank
-    (pass `qid` to `fit`).
+    This is the estimator to start with: name the metric, and `fit` does the rest, without scaled features or a grid
+    search. It is for imbalanced binary classification (all samples form one ranking) and for learning to rank (`qid`).
 
     Parameters
     ----------
     metric : str, Metric or callable, default "ap"
-        Metric to train for, and by which candidates are compared. Either a name of `rankwise.metrics.METRICS`, such
-        as "ap" (average precision), "ndcg", "ndcg@10", "mrr" or "auc"; or "map", which is "ap" averaged over queries
-        and needs `qid`; or a scikit-learn scorer with the signature scorer(estimator, X, y). Candidates are refined
-        by a smooth version of the metric's loss if it is AP, NDCG, MRR or AUC, and by that of AP otherwise.
+        Metric to train for and to compare candidates by: a name of `rankwise.metrics.METRICS`, such as "ap" (average
+        precision) or "ndcg@10"; "map", which is "ap" averaged over queries and needs `qid`; or a scikit-learn scorer,
+        scorer(estimator, X, y). Candidates are refined by the smooth loss of AP, NDCG, MRR or AUC, otherwise by AP's.
     cv : int or cross-validation splitter, default 5
-        Number of folds, at least 2, or a splitter. Folds keep queries whole. Without queries they are stratified. There
-        are never more folds than positive samples, and small data are split three times with different seeds. Use
-        fewer folds to save time.
+        Number of folds, at least 2, or a splitter. Folds keep queries whole; without queries they are stratified. There
+        are never more folds than positive samples, and small data are split three times with different seeds.
     n_jobs : int, optional
         Number of folds that are fitted at the same time, in threads. -1 uses all processors, and the default is one.
-        The result does not depend on it.
     random_state : int, default 0
         Seed for the random split into folds, and for the choice of the samples to search on if there are very many.
     {verbose}
@@ -73,8 +69,7 @@ class LinearRanker(BaseLinearRanker):
     ----------
     {learnt}
     report_ : TuningReport
-        All candidates that were tried, with their scores in every fold and their weights in the final ranker. Print
-        it for a table.
+        All candidates, with their scores in every fold and their weights in the final ranker. Print it for a table.
     best_score_ : float
         Score of the best single candidate, averaged over the folds. NaN if there are too few samples for two folds.
     metric_ : str

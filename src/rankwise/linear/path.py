@@ -42,7 +42,7 @@ def natural_C(objective: LinearRisk) -> float:
     Raises
     ------
     ValueError
-        If every feature has the same mean for positives and negatives, or if the features are too small to be squared.
+        If no feature tells positives from negatives, or if the features are too small to be squared.
 
     See Also
     --------
@@ -54,8 +54,6 @@ def natural_C(objective: LinearRisk) -> float:
     >>> from rankwise import AveragePrecision
     >>> from rankwise.linear import Objective, as_features, natural_C, pose
     >>> task = pose(np.array([True, False]), AveragePrecision())
-    >>> natural_C(Objective(as_features(np.array([[1.0], [0.0]])), task))
-    0.25
     >>> natural_C(Objective(as_features(np.array([[10.0], [0.0]])), task))
     0.0025
     """

@@ -64,8 +64,7 @@ class RankSVM(ConvexRanker):
         ½‖w‖² + C·mean_q J_q(X w).
 
     The solver stops at a certified duality gap, so the result is the optimum up to `tol`. To get a good ranker with
-    little effort, begin with `LinearRanker`. Use RankSVM if you want the solution of this convex problem, a certified
-    gap, or a loss of your own.
+    little effort, begin with `LinearRanker`.
 
     Parameters
     ----------
@@ -73,10 +72,9 @@ class RankSVM(ConvexRanker):
         Ranking loss to minimise: "ap" (average precision), "ndcg", "ndcg@10", "mrr", "auc" or "zero-one", or a `Loss`
         of your own.
     C : float, optional
-        Weight of the loss against the penalty. A larger C fits the training data more closely. Because the loss is a
-        mean, a good C does not depend on the number of samples. The default is a multiple of the data's natural C,
-        which suits the scale of the features, see `rankwise.linear.natural_C`. Use `RankSVMCV` to choose it by
-        cross-validation.
+        Weight of the loss against the penalty. Because the loss is a mean, a good C does not depend on the number of
+        samples. The default is a multiple of the data's natural C, which suits the scale of the features, see
+        `rankwise.linear.natural_C`. `RankSVMCV` chooses it by cross-validation.
     {svm_solving}
     surrogate : Surrogate, optional
         A convex surrogate of your own that is never negative, in place of `Hinge(scale, method)`.

@@ -144,16 +144,15 @@ def pose(
     Parameters
     ----------
     truth : ndarray of shape (n_samples,)
-        Booleans that tell which samples are relevant, or grades as float64.
+        Booleans (which samples are relevant), or grades as float64.
     loss : Loss
         Ranking loss, such as `rankwise.AveragePrecision()`.
     qid : array-like of shape (n_samples,), optional
         Query of each sample, in any order. By default all samples form one query.
     query_weight : array-like of shape (n_samples,), optional
-        Weight of each sample's query. It must be the same for all samples of a query. By default all queries have the
-        same weight.
+        Weight of each sample's query, the same for all samples of a query. By default all weights are equal.
     rows : ndarray of int, optional
-        Rows of the samples to rank, such as the training samples of a fold. The default is all samples.
+        Rows of the samples to rank, such as those of a fold. The default is all samples.
     surrogate : Surrogate, default Hinge()
         What is minimised in place of the loss.
     n_threads : int, default 1
