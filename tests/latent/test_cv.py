@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -143,9 +144,19 @@ def test_ctrl_c_before_anything_was_measured_leaves_no_model(n_jobs: int, interr
 
 
 def test_a_stop_reaches_the_folds_in_other_threads(monkeypatch: pytest.MonkeyPatch) -> None:
-    rounds = []
-    real = cccp._round
-    monkeypatch.setattr(cccp, "_round", lambda *args: rounds.append(None) or real(*args))
+    rounds, stopped, real = [], threading.Event(), cccp._round
+
+    def slow_round(*args: Any) -> None:
+        rounds.append(None)
+        stopped.wait(60)
+        real(*args)
+
+    def stop(event: threading.Event) -> None:
+        threading.Event.set(event)
+        stopped.set()
+
+    monkeypatch.setattr(cccp, "_round", slow_round)
+    monkeypatch.setattr(cross_validation.Stop, "set", stop)
 
     class Interrupted(ThreadPoolExecutor):
         """Ctrl-C reaches the thread that waits for the others."""
