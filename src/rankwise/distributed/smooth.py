@@ -16,6 +16,7 @@ from rankwise.arguments import NotFiniteError, raise_not_finite
 from rankwise.distributed.exchange import Exchange, Joined
 from rankwise.distributed.part import Floats, Found, Large, Members, Portion, Solved, advance, reply
 from rankwise.kernels import soft as kernels
+from rankwise.kernels.soft.large import conclude_gaps, count_gaps, draw_gaps
 from rankwise.metrics.loss import Loss
 from rankwise.surrogates.softened import Softened, counts_of
 
@@ -57,7 +58,7 @@ def solve_smooth(
 
 def _conclude(query: Large, level: Floats, sums: Floats, loss: Loss, surrogate: Softened) -> tuple[Found, Draw]:
     width, above, near, nobody = surrogate.width, np.empty(level.size), np.empty(level.size), np.empty(0, np.int32)
-    kernels.conclude_gaps(level, width, sums[:, None, None, :], above, near)
+    conclude_gaps(level, width, sums, above, near)
     starts = np.array([0, level.size])
     soft = kernels.Softened(width, starts, level, np.arange(level.size), above, near, nobody)
     n_pos, n_neg = np.array([query.n_pos]), np.array([query.n - query.n_pos])
@@ -74,19 +75,19 @@ def _count(portion: Portion, level: Floats, width: float) -> Gapped:
     members, scores = portion
     gaps: NDArray[np.int32] = np.empty(scores.size, np.int32)
     if not scores.size:
-        return Gapped(members, scores, np.zeros((2, 2 * level.size + 2)), gaps)
+        return Gapped(members, scores, np.zeros((2, 2 * level.size + 1)), gaps)
     try:
-        sums = kernels.count_gaps(scores, members.where, level, width, gaps, 1)
+        sums = count_gaps(scores, members.where, level, width, gaps, 1)
     except NotFiniteError:
         raise_not_finite(scores, members.first)
         raise
-    return Gapped(members, scores, sums.sum(axis=(1, 2)), gaps)
+    return Gapped(members, scores, sums, gaps)
 
 
 def _draw(portion: Gapped, level: Floats, width: float, ramp: bool, weight: Floats, own: Floats, rate: float) -> Solved:
     members, scores, _, gaps = portion
     gradient = np.empty(scores.size)
     if gradient.size:
-        kernels.draw_gaps(scores, gaps, level, width, ramp, weight, gradient, 1)
+        draw_gaps(scores, gaps, level, width, ramp, weight, gradient, 1)
     gradient[members.where] = own[np.searchsorted(level, scores[members.where])]
     return Solved(members, rate * gradient, 0.0)

@@ -69,7 +69,7 @@ class ErrorDriven(Softened):
 
     def errors(self, soft: Any, counts: SoftCounts, loss: Loss, n_threads: int = 1) -> Errors:
         assert isinstance(loss, DiscountedLoss)
-        place = np.maximum(compiled("soft").places(soft.level, soft.starts, soft.width, n_threads), 1.0)
+        place, _ = compiled("soft.pairs").places(soft.level, soft.starts, soft.width, n_threads)
         most = int(counts.n_pos.max())
         table = loss.tables(most, counts.n).weight
         w = np.interp(place, np.arange(1.0, most + 1.0), table[:most]) / counts.norm
@@ -80,7 +80,7 @@ class ErrorDriven(Softened):
             some = counts.n_pos > 0
             in_all = np.repeat(np.logical_and.reduceat(has_precision, soft.starts[:-1][some]), counts.n_pos[some])
             precision = np.divide(found, ideal, out=np.zeros_like(found), where=ideal > 0.0)
-            compiled("soft").highest(soft, precision)
+            compiled("soft.pairs").running_maximum(soft.starts, precision)
             found = np.where(in_all, ideal * precision, found)
         error = w * (ideal - found)
         with np.errstate(divide="ignore", invalid="ignore"):

@@ -65,7 +65,7 @@ class Smooth(Softened):
     def errors(self, soft: Any, counts: SoftCounts, loss: Loss, n_threads: int = 1) -> Errors:
         # The slope is ∂Δ/∂c_k; positives with equal scores share theirs.
         value, slope = loss.of_soft_counts(counts)
-        compiled("soft").share(soft, slope)
+        compiled("soft.pairs").share_ties(soft.level, soft.starts, slope)
         return Errors(value, -slope * soft.near * (0.5 / soft.width), slope, False)
 
     def solve_graded(self, scores: NDArray[np.floating], queries: Queries, loss: Loss, n_threads: int = 1) -> Solved:
@@ -74,20 +74,14 @@ class Smooth(Softened):
             return super().solve_graded(scores, queries, loss, n_threads)
         from rankwise.surrogates.soft_ranks import by_kind, solve_ranked
 
-        def solve(s: NDArray[np.floating], q: Queries) -> Solved:
-            if q.grades is None:
-                return self.solve_binary(s, q, loss, n_threads)
-            return solve_ranked(s, q, loss, self.width, n_threads)
-
-        kinds = by_kind(queries, loss)
-        if len(kinds) < 2:
-            found = solve(scores, kinds[0].queries if kinds else queries)
-            return found._replace(n_pos=queries.counts[0], n_neg=queries.counts[1])
         value, gradient = np.empty(queries.sizes.size), np.empty_like(scores)
-        for which, samples, own in kinds:
-            found = solve(scores[samples], own)
+        for which, samples, own in by_kind(queries, loss):
+            if own.grades is None:
+                found = self.solve_binary(scores[samples], own, loss, n_threads)
+            else:
+                found = solve_ranked(scores[samples], own, loss, self.width, n_threads)
             value[which], gradient[samples] = found.value, found.gradient
-        return Solved(value, value, queries.counts[0], queries.counts[1], gradient)
+        return Solved(value, value, *queries.counts, gradient)
 
 
 @documented
