@@ -24,8 +24,6 @@ from rankwise.kernels.buckets.choosing import choose_by, sampled
 from rankwise.kernels.positives import scaled_weights
 from rankwise.metrics.discounted import DiscountedLoss
 
-__all__ = ["solve_hinge"]
-
 # So few negatives around a positive's place are sent. More are divided into cells, at most so many times.
 _FEW, _DEPTH = 64, 6
 # Smallest and largest number of cells.
@@ -59,17 +57,6 @@ class Settled(NamedTuple):
     total: float
 
 
-class Settle(NamedTuple):
-    """Data that settle most negatives: P + 1 − rank by bucket, in runs; open buckets; the unit of gradients."""
-
-    run_starts: Ints
-    run_values: Floats
-    n_values: int
-    open_buckets: Ints
-    unit: float
-    ref: float
-
-
 class Fill(NamedTuple):
     """Data that settle the rest, as steps of the score: P + 1 − rank from breaks on and for ties; positives' gradients.
 
@@ -98,7 +85,7 @@ def solve_hinge(
     maps = [search.choose(*found) for search, found in zip(searches, looked, strict=True)]
     exchange = exchange.derive(advance, _count, maps)
     hists = exchange.ask(reply, getattr, [("hist",)] * len(queries))
-    settles = [(search.settle(hist),) for search, hist in zip(searches, hists, strict=True)]
+    settles = [search.settle(hist) for search, hist in zip(searches, hists, strict=True)]
     exchange = exchange.derive(advance, _settle, settles)
     while any(search.is_open for search in searches):
         tallies = exchange.ask(reply, _look, [search.edges() for search in searches])
@@ -125,17 +112,19 @@ def _count(portion: Portion, buckets: Any, pivot: Floats) -> Counted:
     return Counted(members, scores, buckets, pivot, hist[0])
 
 
-def _settle(portion: Counted, message: Settle) -> Settled:
+def _settle(
+    portion: Counted, run_starts: Ints, run_values: Floats, n_values: int, open_buckets: Ints, unit: float, ref: float
+) -> Settled:
+    """Settle most negatives; run_values: P + 1 − rank by bucket, the same from each of run_starts to the next."""
     members, scores, buckets, pivot, hist = portion
-    n = scores.size
-    value = np.repeat(message.run_values, np.diff(message.run_starts, append=message.n_values))
-    ends = np.cumsum(hist[message.open_buckets].astype(np.int64))
-    cursor = ends - hist[message.open_buckets]
+    n, value = scores.size, np.repeat(run_values, np.diff(run_starts, append=n_values))
+    ends = np.cumsum(hist[open_buckets].astype(np.int64))
+    cursor = ends - hist[open_buckets]
     n_open = int(ends[-1]) if ends.size else 0
     open_scores, at = np.empty(n_open), np.empty(n_open, np.int64)
     gradient, partial = np.empty(n), np.zeros(-(-n // passes.BLOCK))
-    shared = (members.where, buckets, pivot, value, message.unit, message.ref)
     if n:
+        shared = (members.where, buckets, pivot, value, unit, ref)
         passes.assign(scores, 0, n, *shared, cursor, ends, open_scores, at, gradient, partial)
     order = np.argsort(open_scores)
     return Settled(members, scores, gradient, open_scores[order], at[order], float(partial.sum()))
@@ -196,8 +185,8 @@ class _Search:
         self._buckets, self._pivot = choose_by(sample.values, n, n_pos, limit_of(_TYPE), _TYPE.dtype)
         return self._buckets, self._pivot
 
-    def settle(self, hist: NDArray[np.uint32]) -> Settle:
-        """Settle buckets by the counts."""
+    def settle(self, hist: NDArray[np.uint32]) -> tuple[Any, ...]:
+        """Settle buckets by the counts; return what `_settle` needs."""
         n_pos, n_buckets = self._query.n_pos, (3 if self._pivot.size else 1) * (self._buckets.last + 1)
         above, home = np.empty(n_buckets + 1, np.int64), np.empty(n_pos, np.int64)
         seen = (*self._loss, self._pos, 0, self._buckets, self._pivot)
@@ -216,7 +205,7 @@ class _Search:
         self._floors = np.stack([self._bounds[:, 0], n_pos + 1.0 - high], 1)
         self._searched = [np.arange(*ends) for ends in self._stretches[:, :2]]
         starts = np.concatenate([[0], np.flatnonzero(np.diff(value)) + 1])
-        return Settle(starts, value[starts], value.size, buckets, self._unit, self._ref)
+        return starts, value[starts], value.size, buckets, self._unit, self._ref
 
     def edges(self) -> tuple[Floats, NDArray[np.int8]]:
         """Return edges that divide the stretches, ascending, and how parts see negatives from each edge on."""
@@ -240,10 +229,8 @@ class _Search:
         if not stretches.shape[0]:
             return
         ends = self._edges[np.searchsorted(self._edges, tally.values, side="right")]
-        seen, below = (
-            np.unique(np.concatenate([tally.values, ends, bounds[:, 1]])),
-            np.append(0, np.cumsum(tally.counts)),
-        )
+        seen = np.unique(np.concatenate([tally.values, ends, bounds[:, 1]]))
+        below = np.append(0, np.cumsum(tally.counts))
         at_least = below[-1] - below[np.searchsorted(tally.values, seen)]
         begin, stop = np.searchsorted(seen, bounds).T
         starts = np.append(0, np.cumsum(stop - begin + 1))

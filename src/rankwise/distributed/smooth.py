@@ -7,7 +7,8 @@ of negatives, which the parts compute. O(positives) numbers are sent each way. S
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from functools import partial
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,8 +21,6 @@ from rankwise.kernels.soft.large import conclude_gaps, count_gaps, draw_gaps
 from rankwise.metrics.loss import Loss
 from rankwise.surrogates.softened import Softened, counts_of
 
-__all__ = ["solve_smooth"]
-
 
 class Gapped(NamedTuple):
     """A portion whose negatives are counted by gap. sums: (2, gaps); gaps: (n,) that of each sample."""
@@ -30,17 +29,6 @@ class Gapped(NamedTuple):
     scores: Floats
     sums: Floats
     gaps: NDArray[np.int32]
-
-
-class Draw(NamedTuple):
-    """Data for gradients: level, weight and gradient of each positive, ascending; the query's weight."""
-
-    level: Floats
-    width: float
-    ramp: bool
-    weight: Floats
-    own: Floats
-    of_query: float
 
 
 def solve_smooth(
@@ -52,11 +40,14 @@ def solve_smooth(
     levels = [np.sort(found.values) for found in exchange.ask(reply, _positives)]
     exchange = exchange.derive(advance, _count, [(level, surrogate.width) for level in levels])
     of_gaps = exchange.ask(reply, getattr, [("sums",)] * len(queries))
-    found = [_conclude(*one, loss, surrogate) for one in zip(queries, levels, of_gaps, strict=True)]
-    return exchange.derive(advance, _draw, [draw for _, draw in found]), [value for value, _ in found]
+    found, draws = zip(*map(partial(_conclude, loss, surrogate), queries, levels, of_gaps), strict=True)
+    return exchange.derive(advance, _draw, list(draws)), list(found)
 
 
-def _conclude(query: Large, level: Floats, sums: Floats, loss: Loss, surrogate: Softened) -> tuple[Found, Draw]:
+def _conclude(
+    loss: Loss, surrogate: Softened, query: Large, level: Floats, sums: Floats
+) -> tuple[Found, tuple[Any, ...]]:
+    """Return the loss of a query, and what `_draw` needs: the weight and the gradient of each positive, ascending."""
     width, above, near, nobody = surrogate.width, np.empty(level.size), np.empty(level.size), np.empty(0, np.int32)
     conclude_gaps(level, width, sums, above, near)
     starts = np.array([0, level.size])
@@ -64,7 +55,7 @@ def _conclude(query: Large, level: Floats, sums: Floats, loss: Loss, surrogate: 
     n_pos, n_neg = np.array([query.n_pos]), np.array([query.n - query.n_pos])
     found = surrogate.errors(soft, counts_of(above, n_pos, n_neg, loss), loss)
     value, weight, own = float(found.part.sum()), np.ascontiguousarray(found.weight), np.ascontiguousarray(found.own)
-    return Found(value, value), Draw(level, width, found.ramp, weight, own, query.weight)
+    return Found(value, value), (level, width, found.ramp, weight, own, query.weight)
 
 
 def _positives(portion: Portion) -> Joined:

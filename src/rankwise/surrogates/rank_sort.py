@@ -19,8 +19,6 @@ from numpy.typing import NDArray
 
 from rankwise.queries import Queries, compiled
 
-__all__ = ["SolvedParts", "solve_rank_sort"]
-
 _Floats = NDArray[np.float64]
 
 

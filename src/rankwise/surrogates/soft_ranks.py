@@ -34,8 +34,6 @@ from rankwise.metrics.thresholds import (
 )
 from rankwise.queries import Queries, Solved, as_queries, compiled
 
-__all__ = ["by_kind", "has_one_step", "solve_ranked"]
-
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 
@@ -108,7 +106,7 @@ def solve_ranked(scores: NDArray[np.floating], queries: Queries, loss: Loss, wid
     own += pairs.pull(soft.level, soft.starts, width, rate, near + soft.near, n_threads)
     gradient = compiled("soft").spread(scores, gains.gained, soft, rate, own, False, n_threads)
     value = gains.best / gains.norm - sums_of(discount * weight * share, n_gained)
-    return Solved(value, value, *queries.counts, gradient)
+    return Solved(value, value, queries.counts[0], queries.counts[1], gradient)
 
 
 def _find_gains(queries: Queries, loss: DiscountedLoss) -> _Gains:

@@ -22,8 +22,6 @@ from rankwise.surrogates.base import Surrogate
 
 # What has soft counts, in errors.
 WITH_DISCOUNT = "'ap', 'ndcg', 'mrr', 'auc' or a DiscountedLoss"
-__all__ = ["WITH_DISCOUNT", "Errors", "Softened", "as_width", "counts_of"]
-
 # Halves and squares of a width must not overflow or underflow.
 _LEAST, _MOST = 1e-150, 1e150
 
