@@ -11,14 +11,12 @@ from rankwise.interleaving import Interleaving
 from rankwise.metrics.ap import AveragePrecision
 from rankwise.metrics.auc import AUC
 from rankwise.metrics.discounted import DiscountedLoss
-from rankwise.metrics.f1 import FMeasure
 from rankwise.metrics.loss import Loss, NotQSSuitableError
 from rankwise.metrics.mrr import ReciprocalRank
 from rankwise.metrics.ndcg import NDCG
 from rankwise.metrics.precision import PrecisionAt
 from rankwise.metrics.ranking_loss import ranking_loss
 from rankwise.metrics.registry import check_qs_suitable
-from rankwise.metrics.step_loss import StepLoss
 from rankwise.metrics.zero_one import ZeroOne
 from rankwise.queries import Queries, Solved
 from rankwise.surrogates import (
@@ -58,7 +56,6 @@ __all__ = [
     "Direct",
     "DiscountedLoss",
     "ErrorDriven",
-    "FMeasure",
     "Hinge",
     "Interleaving",
     "LatentRankSVM",
@@ -76,7 +73,6 @@ __all__ = [
     "Result",
     "Smooth",
     "Solved",
-    "StepLoss",
     "Surrogate",
     "ZeroOne",
     "check_qs_suitable",

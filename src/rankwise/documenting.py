@@ -95,7 +95,6 @@ Raises
 ------
 ValueError
     If a score is not finite, lengths differ, an option is not valid, or the loss cannot be used in this way."""
-_SCALE = "scale : float\n    Weight of the loss.\nexhaustive : bool\n    Whether to try everything."
 
 # Name of a text → (the head of the entry, what it says).
 _ENTRIES: dict[str, tuple[str, str]] = {
@@ -118,7 +117,7 @@ _ENTRIES: dict[str, tuple[str, str]] = {
     ),
     "loss": (
         'loss : str or Loss, default "ap"',
-        'Name of a loss, "ap", "ndcg", "mrr", "auc", "f1" or "zero-one"; a loss of the first k places, such as '
+        'Name of a loss, "ap", "ndcg", "mrr", "auc" or "zero-one"; a loss of the first k places, such as '
         '"ndcg@10", "ap@100", "mrr@10" or "precision@10"; or a `Loss`, such as a `DiscountedLoss` of your own.',
     ),
     "qid": (
@@ -332,7 +331,6 @@ SHARED |= {name: "\n".join(SHARED[part] for part in parts) for name, parts in _G
 _PLACE = re.compile(r"^( *)\{(\w+)\}$", re.MULTILINE)
 SHARED |= {
     "solving": _SOLVING % "loss : Loss\n    The loss, as `accepts` returns it.",
-    "own_hinge": _SOLVING % _SCALE,
     "soft_counts": _SOFT_COUNTS,
     "steps": _STEPS,
 }

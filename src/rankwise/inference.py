@@ -12,6 +12,7 @@ from rankwise.documenting import documented
 from rankwise.kernels.algorithm1 import run
 from rankwise.kernels.contract import METHODS
 from rankwise.kernels.problem import Problem, as_problem
+from rankwise.metrics.discounted import DiscountedLoss
 from rankwise.metrics.registry import LossLike, as_loss
 
 __all__ = ["METHODS", "Step", "Work", "count_work", "trace"]
@@ -140,6 +141,7 @@ def _problem(scores: ArrayLike, relevant: ArrayLike, loss: LossLike, scale: floa
     n_pos = int(np.count_nonzero(truth))
     if n_pos in (0, array.shape[0]):
         raise ValueError(f"the query has {n_pos} positives and {array.shape[0] - n_pos} negatives; it needs both")
-    loss = as_loss(loss)
-    loss.check(n_pos, array.shape[0] - n_pos, thorough=False)
-    return as_problem(array, truth, n_pos, loss, as_scale(scale))
+    known = as_loss(loss)
+    known.check(n_pos, array.shape[0] - n_pos)
+    assert isinstance(known, DiscountedLoss)
+    return as_problem(array, truth, n_pos, known, as_scale(scale))

@@ -71,18 +71,6 @@ def test_all_exact_methods_agree_on_a_million_negatives(
         assert_agree(family(rng, relevant), relevant, ("ap", "ndcg")[k % 2], methods(*LARGE), name)
 
 
-def test_a_step_function_gives_what_the_built_in_loss_gives(
-    families: Families, rng: np.random.Generator, draw_relevant: Draw
-) -> None:
-    ap = rw.StepLoss(lambda i, j, p, n: ((j - 1) / (j + i - 1) - j / (j + i)) / p, name="ap by steps")
-    for size, (name, family) in product([(1, 30), (40, 800), (300, 50)], families.items()):
-        relevant = draw_relevant(rng, *size)
-        scores = family(rng, relevant)
-        built_in = rw.structured_hinge(scores, relevant, "ap")
-        by_steps = rw.structured_hinge(scores, relevant, ap)
-        assert abs(by_steps.value - built_in.value) <= RTOL[np.float64] * max(1.0, abs(built_in.value)), (size, name)
-
-
 @pytest.mark.parametrize("loss", [*LOSSES, "zero-one"])
 @pytest.mark.parametrize("size", [(4, 12), (20, 500), (30, 40_000)], ids=named)
 def test_the_gradient_supports_the_hinge_from_below(

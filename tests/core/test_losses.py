@@ -16,7 +16,7 @@ import pytest
 
 import rankwise as rw
 from rankwise.metrics.loss import Tail
-from rankwise.metrics.registry import as_loss
+from rankwise.metrics.registry import as_loss, as_metric
 
 RTOL = 1e-12
 ATOL = 1e-12
@@ -37,9 +37,8 @@ BY_LOOP: dict[str, Callable[[list[int], float, int], float]] = {
 }
 WHOLE = [name for name in BY_LOOP if name != "precision"]
 CUT = [f"{name}@{k}" for name in BY_LOOP if name != "auc" for k in (1, 2, 3, 5, 100)]
-PUSH = rw.StepLoss(lambda i, j, p, n: -i / (p * (j + 0.5)), name="push")
 OWN = rw.DiscountedLoss(lambda k: 1 / k, lambda m: 0.8**m, name="own")
-LOSSES = {**{name: as_loss(name) for name in WHOLE}, "own": OWN, "push": PUSH}
+LOSSES = {**{name: as_loss(name) for name in WHOLE}, "own": OWN}
 
 
 def all_places(n_pos: int, n_neg: int) -> np.ndarray:
@@ -196,12 +195,8 @@ class Power(rw.DiscountedLoss):
         return m**-self.exponent
 
 
-def _step(i: Any, j: Any, n_pos: int, n_neg: int) -> Any:
-    return -1 / (j * n_pos * n_neg)
-
-
 BUILT_IN = [rw.AveragePrecision(), rw.NDCG(), rw.NDCG("chakrabarti"), rw.ReciprocalRank(), rw.AUC(), rw.ZeroOne()]
-PICKLABLE = [*BUILT_IN, Power(2.0), rw.DiscountedLoss(discount=np.reciprocal, name="mine"), rw.StepLoss(_step, "mine")]
+PICKLABLE = [*BUILT_IN, Power(2.0), rw.DiscountedLoss(discount=np.reciprocal, name="mine")]
 COPIES: dict[str, Callable[[rw.Loss], rw.Loss]] = {
     "pickle": lambda loss: pickle.loads(pickle.dumps(loss)),
     "copy": copy.copy,
@@ -253,6 +248,17 @@ def test_losses_of_the_first_places_have_names_and_keep_their_tables() -> None:
     assert rw.ranking_loss([1.0, 2.0, 0.0], [0, 1, 1], loss) == rw.ranking_loss([1.0, 2.0, 0.0], [0, 1, 1], "ap@7")
 
 
+@pytest.mark.parametrize("loss", ["f1", as_metric("f1")], ids=["name", "metric"])
+def test_f1_is_a_metric_that_cannot_be_trained_for(loss: Any) -> None:
+    assert not as_metric("f1").trainable
+    assert as_metric("ap").trainable
+    for train in (rw.structured_hinge, rw.smooth_loss, rw.error_driven_loss, rw.ranking_loss, rw.check_qs_suitable):
+        with pytest.raises(ValueError, match=r"f1 .*cannot be trained for; train for 'ap' and choose the threshold"):
+            train([1.0, 0.0], [True, False], loss) if train is not rw.check_qs_suitable else train(loss, 1, 1)
+    with pytest.raises(ValueError, match=r"f1 .*cannot be trained for; .*TunedThresholdClassifierCV"):
+        rw.RankSVM(loss).fit([[0.0], [1.0]], [0, 1])
+
+
 def test_other_things_are_no_losses() -> None:
     for name in ("map", "ndcg@", "ndcg@1.5", "ndcg@-1", "auc@10", "precision", "map@10"):
         with pytest.raises(ValueError, match=r"unknown loss .*; use one of 'ap', 'ndcg', 'mrr', 'auc', .*'ndcg@10'"):
@@ -260,8 +266,6 @@ def test_other_things_are_no_losses() -> None:
     for wrong in (None, 3, rw.NDCG, np.reciprocal):
         with pytest.raises(TypeError, match=r"loss must be a name or a Loss, got .*DiscountedLoss"):
             as_loss(wrong)  # type: ignore[arg-type]
-    with pytest.raises(TypeError, match=r"step must be a function of \(i, j, n_pos, n_neg\), got str"):
-        rw.StepLoss("ap")  # type: ignore[arg-type]
     with pytest.raises(ValueError, match=r"unknown discount 'ln'; use 'log2', 'chakrabarti' or a function"):
         rw.NDCG(discount="ln")
     with pytest.raises(TypeError, match=r"has no discount; pass discount="):

@@ -116,13 +116,10 @@ def _ap_step(i: np.ndarray, j: np.ndarray, n_pos: int, n_neg: int) -> np.ndarray
 
 
 def test_the_printed_derivative_of_ap_gives_other_rankings() -> None:
-    printed = rw.StepLoss(_ap_step, name="as printed")
-    mended = rw.StepLoss(lambda i, j, p, n: _ap_step(i, j, p, n) / p, name="with 1/P")
-    best = rw.structured_hinge(FIGURE_SCORES, FIGURE_RELEVANT, "ap", method="exhaustive")
-    with_factor = rw.structured_hinge(FIGURE_SCORES, FIGURE_RELEVANT, mended)
-    without = rw.most_violating_ranking(FIGURE_SCORES, FIGURE_RELEVANT, printed)
-    assert with_factor.value == pytest.approx(best.value, rel=RTOL)
-    assert with_factor.interleaving.ranks.tolist() == FIGURE_OPT
+    n_pos = int(np.count_nonzero(FIGURE_RELEVANT))
+    with_factor = rw.most_violating_ranking(FIGURE_SCORES, FIGURE_RELEVANT, "ap")
+    without = rw.most_violating_ranking(FIGURE_SCORES, FIGURE_RELEVANT, "ap", scale=n_pos)
+    assert with_factor.ranks.tolist() == FIGURE_OPT
     assert without.ranks.tolist() != FIGURE_OPT
 
 

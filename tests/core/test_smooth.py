@@ -139,35 +139,8 @@ def test_a_built_in_loss_with_another_discount_does_not_keep_its_slope() -> None
     assert rw.smooth_loss([0.0, 0.0], [True, False], Halved()).value == pytest.approx(1 - (1 / 2 + 1 / 3) / 2 / (1 / 2))
 
 
-def f_measure_by_formula(s: Array, y: Array, width: float) -> tuple[float, Array]:
-    """O(PN): 1 − max_k 2k/(k + c_k + P), and the gradient through the first k that has the maximum."""
-    pos = np.flatnonzero(y)[np.argsort(-s[y], kind="stable")]
-    x = s[~y] - s[pos][:, None]
-    k, above = np.arange(1.0, pos.size + 1.0), ramp(x, width).sum(axis=1)
-    f = 2.0 * k / (k + above + pos.size)
-    best = int(np.argmax(f))
-    slope = np.where(np.arange(pos.size) == best, 2.0 * k / (k + above + pos.size) ** 2, 0.0)
-    slope = np.array([slope[s[pos] == s[p]].mean() for p in pos])  # ties share
-    near, gradient = np.abs(x) < width, np.empty(s.size)
-    gradient[pos], gradient[~y] = -slope * near.sum(axis=1) / (2 * width), slope @ near / (2 * width)
-    return 1.0 - float(f[best]), gradient
-
-
-@pytest.mark.parametrize("kind", ["normal", "ties"])
-def test_the_smooth_f_measure_equals_its_formula(kind: str, rng: np.random.Generator) -> None:
-    for _ in range(150):
-        n = int(rng.integers(2, 80))
-        y = rng.permutation(np.arange(n) < rng.integers(1, n))
-        s = rng.normal(size=n) + y if kind == "normal" else rng.integers(-3, 4, n) * 1.0
-        width = 10.0 ** rng.uniform(-2, 1)
-        found, (value, gradient) = rw.smooth_loss(s, y, "f1", width=width), f_measure_by_formula(s, y, width)
-        assert found.value == pytest.approx(value, rel=RTOL, abs=RTOL)
-        if kind == "normal":  # with ties, rounding may choose among equal maxima
-            np.testing.assert_allclose(found.gradient, gradient, rtol=1e-11, atol=1e-15)
-
-
 @pytest.mark.parametrize(
-    ("name", "expected"), [("ap", 1 / 2), ("mrr", 1 / 2), ("ndcg", 1 - 1 / np.log2(3)), ("auc", 1 / 3), ("f1", 1 / 3)]
+    ("name", "expected"), [("ap", 1 / 2), ("mrr", 1 / 2), ("ndcg", 1 - 1 / np.log2(3)), ("auc", 1 / 3)]
 )
 def test_as_the_width_falls_a_tie_counts_half(name: str, expected: float) -> None:
     # One positive tied with two of three negatives: one of them counts as above.
@@ -190,8 +163,3 @@ def test_bad_input_is_refused_and_named(function: Any) -> None:
             function(s, y, **options)
     with pytest.raises(ValueError, match="one-dimensional"):
         function([s, s], [y, y])
-
-
-def test_a_loss_without_a_discount_has_no_error_driven_loss() -> None:
-    with pytest.raises(ValueError, match=r"f1 has no discount, so it has no error-driven loss; use .*or smooth_loss"):
-        rw.error_driven_loss([1.0, 0.0], [False, True], "f1")

@@ -19,7 +19,6 @@ from rankwise.queries import Queries, as_queries, single_query
 from rankwise.surrogates.hinge import Hinge
 
 PACKAGE = str(Path(rw.__file__).parent)
-STEPS = rw.StepLoss(lambda i, j, n_pos, n_neg: -1.0 / (n_pos * n_neg) + 0.0 * (i + j), name="steps")
 STARTS = np.array([0, 6, 7, 7, 15, 24])  # the second has one sample, the third none
 
 
@@ -47,27 +46,6 @@ def test_a_loss_of_labels_takes_no_ranking_method(name: str) -> None:
     else:
         with pytest.raises(rw.NotQSSuitableError, match=r"breaks \(C1\)"):
             Hinge(method=name).accepts("zero-one")
-
-
-def test_a_loss_of_neither_form_is_solved_by_its_steps() -> None:
-    class Own(rw.Loss):
-        name = "own"
-
-        def steps(self, i: Any, j: Any, n_pos: int, n_neg: int) -> Any:
-            return STEPS.steps(i, j, n_pos, n_neg)
-
-        def of_counts(self, above: Any, n_neg: int) -> Any:
-            return STEPS.of_counts(above, n_neg)
-
-        def check(self, n_pos: int, n_neg: int, thorough: bool = True) -> None:
-            pass
-
-    scores, queries = made()
-    for method in ("auto", "quicksort", "dynamic"):
-        own, given = (Hinge(method=method).solve(scores, queries, loss) for loss in (Own(), STEPS))
-        np.testing.assert_array_equal(own.value, given.value)
-        np.testing.assert_array_equal(own.loss, given.loss)
-        np.testing.assert_array_equal(own.gradient, given.gradient)
 
 
 def test_a_fit_groups_its_queries_once(monkeypatch: Any) -> None:

@@ -10,14 +10,12 @@ import numpy as np
 import pytest
 
 import rankwise as rw
-from rankwise.metrics import step_loss
 from rankwise.metrics.registry import as_loss
 
 BUILT_IN = ("ap", "ndcg", "mrr", "auc")
 SIZES = [(1, 1), (1, 9), (9, 1), (3, 5), (40, 70)]
 ROUNDING = 1e-15
 VALUE_RTOL = 1e-9  # of J
-AP_BY_STEPS = rw.StepLoss(lambda i, j, p, n: ((j - 1) / (j + i - 1) - j / (j + i)) / p)
 
 
 def cut(k: int) -> Callable[[Any], Any]:
@@ -55,8 +53,6 @@ BROKEN: dict[str, tuple[rw.Loss, tuple[int, int], tuple[int, int]]] = {
     "a subclass": (CutNDCG(), (2, 9), (1, 2)),
     "precision@3": (rw.DiscountedLoss(discount=lambda m: m <= 3), (2, 9), (1, 2)),
     "weight zero where it bends": (rw.DiscountedLoss(lambda k: k >= 3, cut(4)), (3, 9), (3, 1)),
-    "step": (rw.StepLoss(lambda i, j, p, n: -1.0 * ((i == 2) & (j > 4))), (3, 9), (2, 4)),
-    "step, last": (rw.StepLoss(lambda i, j, p, n: -1.0 * ((i == p) & (j == n))), (6, 7), (6, 6)),
 }
 
 
@@ -133,93 +129,6 @@ def test_rounding_is_not_taken_for_a_breach(discount: Any) -> None:
     rw.check_qs_suitable(rw.DiscountedLoss(discount=discount), n_pos=1000, n_neg=200_000)
 
 
-def test_a_step_that_only_rounds_is_suitable() -> None:
-    rw.check_qs_suitable(AP_BY_STEPS, 200, 3000)
-    rw.check_qs_suitable(rw.StepLoss(lambda i, j, p, n: -0.1 * i / (p * n)), 200, 3000)
-
-
-@pytest.mark.parametrize("n_pos", [1, 2, 15])
-def test_a_step_that_is_a_difference_of_larger_numbers_may_round_as_they_do(n_pos: int) -> None:
-    rw.check_qs_suitable(AP_BY_STEPS, n_pos, 1_000_000)
-    falls = rw.StepLoss(lambda i, j, p, n: (((j - 1) / (j + i - 1) - j / (j + i)) - 1e-14 * (j == n - 1)) / p)
-    with pytest.raises(rw.NotQSSuitableError) as refused:
-        rw.check_qs_suitable(falls, n_pos, 1_000_000)
-    assert (refused.value.i, refused.value.j) == (1, 999_998)
-
-
-def test_falls_too_small_to_tell_from_rounding_do_not_add_up() -> None:
-    drifts = rw.StepLoss(lambda i, j, p, n: ((j - 1) / (j + i - 1) - j / (j + i)) / p - 1e-16 * j / p)
-    rw.check_qs_suitable(drifts, 5, 1000)  # while those of AP rise by more
-    with pytest.raises(rw.NotQSSuitableError):
-        rw.check_qs_suitable(drifts, 5, 1_000_000)
-
-
-def breaks_only_at(i_bad: int, j_bad: int) -> rw.StepLoss:
-    """Steps of −1/(PN), but for one that is lower than the one before it."""
-    return rw.StepLoss(lambda i, j, p, n: -(1.0 + ((i == i_bad) & (j == j_bad + 1))) / (p * n), name="one place")
-
-
-@pytest.mark.parametrize("at", [(1, 1), (3001, 2999), (4099, 4100), (4100, 4099)])
-def test_one_place_among_millions_is_found_before_a_loss_is_used(at: tuple[int, int], rng: np.random.Generator) -> None:
-    scores, relevant = rng.normal(size=2 * 4101), np.arange(2 * 4101) < 4101  # 4101² > 2²⁴
-    loss = breaks_only_at(*at)
-    for _ in range(2):
-        with pytest.raises(rw.NotQSSuitableError) as refused:
-            rw.structured_hinge(scores, relevant, loss)
-        assert (refused.value.i, refused.value.j) == at
-
-
-def looked_at(loss: rw.StepLoss, n_pos: int, n_neg: int) -> tuple[set[int], rw.StepLoss, list[int]]:
-    """Every i of which all j are looked at without thorough=True; the loss that was asked, and its calls so far."""
-    seen, calls = set[tuple[int, int]](), [0]
-
-    def watched(i: Any, j: Any, p: int, n: int) -> Any:
-        calls[0] += 1
-        seen.update(zip(*(numbers.ravel().tolist() for numbers in np.broadcast_arrays(i, j)), strict=True))
-        return loss.step(i, j, p, n)
-
-    asked = rw.StepLoss(watched)
-    asked.check(n_pos, n_neg, thorough=False)
-    return {i for i in range(1, n_pos + 1) if all((i, j) in seen for j in range(1, n_neg + 1))}, asked, calls
-
-
-@pytest.mark.parametrize(("size", "rows"), [((4, 16), 4), ((5, 16), 4), ((200, 10), 6), ((50, 200), 4)])
-def test_of_very_many_steps_those_of_some_i_are_all_checked(
-    size: tuple[int, int], rows: int, monkeypatch: pytest.MonkeyPatch, rng: np.random.Generator
-) -> None:
-    """Of more than 64 steps, those of 64/N of all i, at least 4, with the first and the last: the documented limit."""
-    monkeypatch.setattr(step_loss, "_AT_ONCE", 64)
-    some, *_ = looked_at(AP_BY_STEPS, *size)
-    assert {1, size[0]} <= some
-    assert rows / 2 <= len(some) <= rows
-    for i in some:
-        with pytest.raises(rw.NotQSSuitableError):
-            breaks_only_at(i, size[1] - 1).check(*size, thorough=False)
-    hidden = min(set(range(1, size[0] + 1)) - some, default=None)
-    if hidden is not None:
-        loss = breaks_only_at(hidden, 7)
-        for _ in range(2):
-            rw.structured_hinge(rng.normal(size=sum(size)), np.arange(sum(size)) < size[0], loss)
-            with pytest.raises(rw.NotQSSuitableError) as refused:
-                rw.check_qs_suitable(loss, *size)
-            assert (refused.value.i, refused.value.j) == (hidden, 7)
-
-
-@pytest.mark.parametrize("at_once", [64, 1 << 28], ids=["in part", "in full"])
-def test_a_step_function_is_checked_once_for_the_same_counts(at_once: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(step_loss, "_AT_ONCE", at_once)
-    _, loss, calls = looked_at(rw.StepLoss(lambda i, j, p, n: -1.0 / (p * n)), 50, 200)
-    once = calls[0]
-    loss.check(50, 200, thorough=False)
-    assert calls[0] == once
-    loss.check(50, 200)
-    assert (calls[0] > once) == (at_once == 64)
-    in_full = calls[0]
-    for thorough in (False, True):
-        loss.check(50, 200, thorough)
-    assert calls[0] == in_full
-
-
 @pytest.mark.parametrize("k", [3, 6])
 @pytest.mark.parametrize(
     "weight",
@@ -254,9 +163,6 @@ def test_a_function_that_is_not_finite_is_refused_where_it_is_not(value: float) 
     weight = rw.DiscountedLoss(lambda k: np.where(k == 2, value, 1.0), np.reciprocal, name="hole")
     with pytest.raises(ValueError, match=r"hole: weight\(2\) = .* is not finite"):
         rw.structured_hinge(np.arange(9.0), np.arange(9) < 3, weight)
-    step = rw.StepLoss(lambda i, j, p, n: np.where((i == 2) & (j == 3), value, -1.0), name="hole")
-    with pytest.raises(ValueError, match=r"hole: step at \(i, j\) = \(2, 3\) is not finite"):
-        rw.structured_hinge(np.arange(9.0), np.arange(9) < 3, step)
 
 
 @pytest.mark.parametrize("method", ["auto", "dynamic", "exhaustive", "chakrabarti"])
@@ -279,19 +185,6 @@ def test_a_weight_that_is_zero_only_for_few_positives_is_refused_for_those_only(
     assert rw.structured_hinge(np.arange(9.0), np.arange(9) < 3, later).value > 0
 
 
-def test_a_step_of_the_wrong_shape_says_so() -> None:
-    loss = rw.StepLoss(lambda i, j, p, n: np.zeros(7), name="flat")
-    with pytest.raises(ValueError, match=r"flat: step\(.*\) returned shape \(7,\).*broadcast"):
-        rw.structured_hinge(np.arange(9.0), np.arange(9) < 3, loss)
-
-
-def test_a_step_loss_too_large_for_a_table_says_which_method_serves() -> None:
-    loss = rw.StepLoss(lambda i, j, p, n: -1 / (j * (p * n)))
-    scores, relevant = np.arange(30_000.0), np.arange(30_000) % 20 == 0
-    with pytest.raises(ValueError, match=r"42750000 steps.*method='auto'"):
-        rw.structured_hinge(scores, relevant, loss, method="yue")
-
-
 @pytest.mark.parametrize("size", [(1, 9), (3, 9), (9, 3)])
 @pytest.mark.parametrize("name", ["ndcg", "ap", "mrr", "precision"])
 def test_losses_of_the_first_places_say_that_they_are_not_suitable(name: str, size: tuple[int, int]) -> None:
@@ -310,7 +203,6 @@ def test_a_loss_says_whether_it_is_suitable() -> None:
     assert all(as_loss(name).qs_suitable is True for name in BUILT_IN)
     assert as_loss("zero-one").qs_suitable is False
     assert rw.NDCG(discount="chakrabarti").qs_suitable is False
-    assert AP_BY_STEPS.qs_suitable is None
     assert rw.DiscountedLoss(discount=lambda m: 1 / m).qs_suitable is None
     assert rw.DiscountedLoss(discount=lambda m: 11.0 - m, k=10).qs_suitable is None  # it is: D is convex
 

@@ -18,7 +18,6 @@ NAMED: dict[str, rw.DiscountedLoss] = {
 }
 OWN = rw.DiscountedLoss(lambda k: 1 / (1 + k), lambda m: 0.7**m + 0.1 / m, name="own")
 ODD = rw.DiscountedLoss(lambda k: k % 2, lambda m: 1 / m**0.5, name="odd")
-PUSH = rw.StepLoss(lambda i, j, p, n: -i / (p * (j + 0.5)), name="push")
 
 
 class Query(NamedTuple):

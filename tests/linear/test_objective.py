@@ -14,7 +14,7 @@ from rankwise.linear.objective import Objective
 from rankwise.linear.task import pose
 from rankwise.metrics.registry import as_loss
 
-LOSSES = ("ap", "ndcg", "mrr", "auc", "f1", "zero-one")
+LOSSES = ("ap", "ndcg", "mrr", "auc", "zero-one")
 RTOL = 1e-12  # of max(1, |risk|)
 DIFFERENCE = 1e-6
 DIFFERENCE_RTOL = 1e-6

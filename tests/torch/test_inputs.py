@@ -309,7 +309,7 @@ OPTIONS: list[tuple[tuple[Any, Any], dict[str, Any], type[Exception], str]] = [
         (one, {"loss": "zero-one"}, ValueError, "zero-one has no discount, so.*use 'ap'")
         for one in (SMOOTH, ERROR_DRIVEN)
     ),
-    (SMOOTH, {"loss": rw.StepLoss(lambda i, j, p, n: -i / j)}, ValueError, "step has no discount"),
+    (SMOOTH, {"loss": "f1"}, ValueError, "f1 .* cannot be trained for; train for 'ap' and choose the threshold"),
     (SMOOTH, {"width": 0.0}, ValueError, "width must be a positive number"),
     (ERROR_DRIVEN, {"width": "wide"}, ValueError, "width must be a positive number"),
     (ERROR_DRIVEN, {"interpolate": 1}, TypeError, "interpolate must be True or False"),

@@ -341,7 +341,7 @@ class SVM:
     def _judge(self) -> str:
         """The name of the metric that C is chosen by, as RankSVMCV has it."""
         loss = as_loss(self._arguments.loss)
-        return as_metric(self._arguments.scoring or (loss if loss.has_grades else "ap")).name
+        return as_metric(self._arguments.scoring or (loss if loss.has_discount else "ap")).name
 
     def document(self, model: Any) -> dict[str, Any]:
         """The same and more as plain data."""

@@ -62,7 +62,6 @@ def calls_to_make() -> dict[str, Callable[[], Any]]:
         "hinge": lambda: _all(rw.structured_hinge, small, queries),
         "hinge, grades": partial(rw.structured_hinge, small[0], grades, "ndcg"),
         "hinge, cut-offs": partial(rw.structured_hinge, *small, "ndcg@10"),
-        "hinge, F1": lambda: [rw.structured_hinge(*of, "f1") for of in (small, _problem(rng, 70_000, 60))],
         "hinge, large queries": lambda: _both_types(rw.structured_hinge, large),
         "hinge, large queries with a cut-off": partial(rw.structured_hinge, *large, "ndcg@10"),
         "smooth and error-driven loss": lambda: _all(rw.smooth_loss, small, queries),

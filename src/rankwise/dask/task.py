@@ -176,7 +176,7 @@ def pose_parts(
 
 def _assign_roles(table: QueryTable, n_parts: int, loss: Loss, surrogate: Surrogate) -> Roles:
     """Decide who solves which query."""
-    if not loss.has_grades and ((table.grade > 1.0).any() or np.unique(table.grade).size > 2):
+    if not loss.has_discount and ((table.grade > 1.0).any() or np.unique(table.grade).size > 2):
         raise ValueError(f"{loss.name} takes binary labels, not grades; pass relevant > 0, or use another loss")
     by_buckets = isinstance(surrogate, Hinge) and surrogate.method in ("auto", "bucketed")
     together = by_buckets and loss.has_discount and loss.k is None

@@ -162,7 +162,7 @@ class _Search:
 
     def __init__(self, query: Large, loss: DiscountedLoss, scale: float) -> None:
         n, n_pos, _ = query
-        loss.check(n_pos, n - n_pos, thorough=False)
+        loss.check(n_pos, n - n_pos)
         self._query, self._scale = query, scale
         self._tables, weight = loss.tables(n_pos, n), np.empty(n_pos)
         self._norm = scaled_weights(*self._tables, n_pos, n - n_pos, scale, weight)

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankwise.kernels.compiled import inline, kernel, part
-from rankwise.kernels.steps import best_of_segments, best_rank
+from rankwise.kernels.steps import best_rank
 
 if TYPE_CHECKING:
     from rankwise.kernels.problem import Problem
@@ -34,25 +34,23 @@ def ranks(problem: Problem) -> NDArray[np.int64]:
 def run(problem: Problem, trace_rows: int) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
     """Return the ranks, what was counted, and the calls, of which at most `trace_rows` are kept."""
     work, rows = np.zeros(3, np.int64), np.empty((trace_rows, TRACE_COLUMNS), np.int64)
-    found = all_ranks(
-        problem.pos, problem.neg, problem.weight, problem.discount, problem.tail, problem.table, work, rows
-    )
+    found = all_ranks(problem.pos, problem.neg, problem.weight, problem.discount, problem.tail, work, rows)
     return found, work, rows
 
 
 @kernel
-def all_ranks(pos, neg, weight, discount, tail, table, work, rows):
+def all_ranks(pos, neg, weight, discount, tail, work, rows):
     """Algorithm 1 on a whole query: OptRanks(1, N, 1, P + 1)."""
     n = neg.shape[0]
     val, idx, rank, result = neg.copy(), np.arange(n), np.empty(n, np.int64), np.empty(n, np.int64)
-    opt_ranks(weight, discount, tail, table, pos, val, idx, rank, 0, work, rows)
+    opt_ranks(weight, discount, tail, pos, val, idx, rank, 0, work, rows)
     for q in range(n):
         result[idx[q]] = rank[q]
     return result
 
 
 @part
-def opt_ranks(weight, discount, tail, table, pos, val, idx, rank, is_sorted, work, trace):
+def opt_ranks(weight, discount, tail, pos, val, idx, rank, is_sorted, work, trace):
     """Fill rank, val being all negatives; in descending order if is_sorted is 1, else in some order.
 
     val and idx are rearranged together; afterwards rank ascends along them. work counts [evaluated
@@ -72,7 +70,7 @@ def opt_ranks(weight, discount, tail, table, pos, val, idx, rank, is_sorted, wor
             m = (left + right) >> 1
             if is_sorted == 0:
                 m = divide(val, idx, left, right, work)  # lines 4 and 5
-            opt = best_rank(weight, discount, tail, table, pos, val[m], m + 1, low, high)  # line 6
+            opt = best_rank(weight, discount, tail, pos, val[m], m + 1, low, high)  # line 6
             rank[m] = opt
             work[0] += 1
             record(trace, work, left + 1, right + 1, low, high, m + 1, opt)
@@ -225,40 +223,3 @@ def gather_medians(val, idx, left, right, work):
 def median_of_three(a, b, c):
     """The middle one of three values."""
     return max(min(a, b), min(max(a, b), c))
-
-
-def ranks_by_depth(problem: Problem) -> NDArray[np.int64]:
-    """`ranks` in O(log N) operations on whole arrays: for losses known only by a step function in Python.
-
-    The negatives are sorted; then all segments of one depth of the recursion are evaluated together, so that the step
-    function is called once a depth, with arrays. O(N log N) for the sort, O(P log N) steps.
-    """
-    n_pos, n_neg = problem.pos.size, problem.neg.size
-    order = np.argsort(-problem.neg, kind="stable")
-    neg = problem.neg[order]
-    rank = np.ones(n_neg, np.int64)
-    left, right = np.array([0]), np.array([n_neg - 1])
-    low, high = np.array([1]), np.array([n_pos + 1])
-    while left.size:
-        m = (left + right) // 2
-        opt = _best(problem, neg[m], m + 1, low, high)
-        rank[m] = opt
-        left, right = np.concatenate([left, m + 1]), np.concatenate([m - 1, right])
-        low, high = np.concatenate([low, opt]), np.concatenate([opt, high])
-        go_on = (left <= right) & (low < high)
-        left, right, low, high = left[go_on], right[go_on], low[go_on], high[go_on]
-    result = np.empty_like(rank)
-    result[order] = np.maximum.accumulate(rank)  # between two equal ranks all are equal
-    return result
-
-
-def _best(problem: Problem, score: NDArray[np.float64], j, low, high):
-    """best_rank of several negatives, each over its own range of ranks."""
-    n_pos, n_neg = problem.pos.size, problem.neg.size
-    sizes = high - low
-    begin = np.cumsum(sizes) - sizes
-    segment = np.repeat(np.arange(sizes.size), sizes)
-    i = np.arange(sizes.sum()) - begin[segment] + low[segment]
-    step = problem.pos[i - 1] - score[segment]
-    step += problem.scale * n_pos * n_neg / 2.0 * problem.loss.steps(i, j[segment], n_pos, n_neg)
-    return best_of_segments(step, begin, low, high)

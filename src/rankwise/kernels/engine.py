@@ -1,4 +1,4 @@
-"""The fast engine: queries of a loss with a discount, or of f1, small ones by a sort and large ones by buckets."""
+"""The fast engine: queries of a loss with a discount, small ones by a sort and large ones by buckets."""
 
 from __future__ import annotations
 
@@ -10,11 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankwise.arguments import NotFiniteError, limit_of
-from rankwise.kernels import published
 from rankwise.kernels.buckets.large import solve_large
-from rankwise.kernels.contract import AnyLoss, Method
+from rankwise.kernels.contract import AnyLoss
 from rankwise.kernels.cutoff import solve_large_cut
-from rankwise.kernels.f1 import solve_large_f
 from rankwise.kernels.small import solve_small
 from rankwise.kernels.sorting import n_slots
 from rankwise.kernels.threads import run, worth
@@ -22,8 +20,6 @@ from rankwise.queries import FoundRanking, Queries, Solved, single_query
 
 # A query of so many samples, and so many more for each positive, takes less time by buckets than by a sort.
 LARGE, A_POSITIVE = 1 << 13, 12
-# One of f1 is sorted either way; from here on by itself, which takes less memory.
-_LARGE_F = 1 << 16
 # Samples of float32 that are copied to float64 at once.
 _AT_ONCE = 1 << 15
 _NO_RANKING = np.empty((0, 0), np.int64)
@@ -32,17 +28,17 @@ _NO_RANKING = np.empty((0, 0), np.int64)
 def solve(
     scores: NDArray[np.floating], queries: Queries, loss: AnyLoss, scale: float, n_threads: int, k: int | None = None
 ) -> Solved:
-    """Solve queries of a loss with a discount, or of f1. k: the last place that counts, of a loss without (C2)."""
+    """Solve queries of a loss with a discount. k: the last place that counts, of a loss without (C2)."""
     n, n_pos = scores.shape[0], queries.n_pos
     if _is_one(scores, queries):
         if k is not None:
             loss.normaliser(n_pos, n - n_pos)
-        elif loss.has_discount:
-            loss.check(n_pos, n - n_pos, thorough=False)
+        else:
+            loss.check(n_pos, n - n_pos)
         return _solve_one(scores, queries, loss, scale, n_threads, k)
     if k is not None:
         loss.normalisers(*queries.counts[:, queries.counts.min(axis=0) > 0])
-    elif loss.has_discount and not loss.proven:
+    elif not loss.proven:
         loss.check_many(*queries.counts)
     return _solve_many(scores, queries, loss, scale, n_threads, k)
 
@@ -63,13 +59,9 @@ def predict(
     if worst:  # a negative is above where its score is greater
         scores = _as_double(scores.copy())
         scores[queries.relevant] = np.nextafter(scores[queries.relevant], -np.inf)
-    if loss.has_discount:
-        loss.normalisers(*queries.counts[:, queries.counts.min(axis=0) > 0])
-    if loss.has_discount or loss.breaks_c1 is not None:
-        how = _solve_one if _is_one(scores, queries) else _solve_many
-        found = how(scores, queries, loss, 0.0, n_threads, None)
-    else:
-        found = published.solve(scores, queries, loss, 0.0, Method(), suitable=True)
+    loss.normalisers(*queries.counts[:, queries.counts.min(axis=0) > 0])
+    how = _solve_one if _is_one(scores, queries) else _solve_many
+    found = how(scores, queries, loss, 0.0, n_threads, None)
     return found._replace(gradient=found.gradient.astype(dtype, copy=False))
 
 
@@ -78,9 +70,7 @@ def _solve_one(
 ) -> Solved:
     """Solve a single query with positives and negatives."""
     n, n_pos = scores.shape[0], queries.n_pos
-    if n >= _least(loss) + A_POSITIVE * n_pos:
-        if not loss.has_discount:
-            return solve_large_f(scores, queries, scale)
+    if n >= LARGE + A_POSITIVE * n_pos:
         tables = loss.tables(n_pos, n)
         if k is None:
             return solve_large(scores, queries, tables, scale, n_threads)
@@ -103,7 +93,7 @@ def _solve_many(
     n_queries = queries.starts.shape[0] - 1
     out, counts = np.zeros((2, n_queries)), np.zeros((2, n_queries), np.int64)
     solved = Solved(out[0], out[1], counts[0], counts[1], np.empty_like(scores))
-    large = np.flatnonzero(queries.sizes >= _least(loss))
+    large = np.flatnonzero(queries.sizes >= LARGE)
     for q in large:
         _solve_alone(scores, queries, int(q), loss, scale, n_threads, k, solved)
     for first, last in runs_between(large, n_queries):
@@ -152,15 +142,8 @@ def _as_double(scores: NDArray[np.floating]) -> NDArray[np.float64]:
         return scores.astype(np.float64)
 
 
-def _least(loss: AnyLoss) -> int:
-    """From how many samples on a query with few positives is large."""
-    return LARGE if loss.has_discount else _LARGE_F
-
-
 def _loss_arguments(loss: AnyLoss, n_pos: int, n: int, k: int | None) -> tuple[Any, ...]:
     """What `solve_small` is told of the loss. A plain tuple: Numba takes a named one apart far more slowly."""
-    if not loss.has_discount:
-        return ()
     tables = tuple(loss.tables(n_pos, n))
     return tables if k is None else (*tables, k)
 

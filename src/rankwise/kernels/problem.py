@@ -9,19 +9,16 @@ from numpy.typing import NDArray
 
 from rankwise.arguments import NotFiniteError, limit_of
 from rankwise.kernels.compiled import kernel, part
-from rankwise.kernels.contract import AnyLoss, Tail
+from rankwise.kernels.contract import AnyLoss
 from rankwise.kernels.flags import all_within
 from rankwise.kernels.positives import discounted_loss, finish_positives, middle_by_weight, scaled_weights
 from rankwise.kernels.sorting import slots, sort_descending
 from rankwise.kernels.walk import conclude_sorted
 from rankwise.queries import FoundRanking, Solved, solved_alone
 
-# Steps of a loss without a discount are laid out as a table up to this many; beyond, only `ranks_by_depth` serves.
-MOST_STEPS = 1 << 24
-
 
 class Problem(NamedTuple):
-    """Positives in descending order, negatives as given, positions of both, and the loss's steps (see steps.py)."""
+    """Positives in descending order, negatives as given, positions of both, and the loss (see steps.py)."""
 
     pos: NDArray[np.float64]
     neg: NDArray[np.float64]
@@ -30,43 +27,23 @@ class Problem(NamedTuple):
     weight: NDArray[np.float64]
     discount: NDArray[np.float64]
     tail: int
-    table: NDArray[np.float64]
     loss: AnyLoss
     norm: float
     scale: float
 
 
 def as_problem(
-    scores: NDArray[np.floating],
-    relevant: NDArray[np.bool_],
-    n_pos: int,
-    loss: AnyLoss,
-    scale: float,
-    lay_out: bool = True,
+    scores: NDArray[np.floating], relevant: NDArray[np.bool_], n_pos: int, loss: AnyLoss, scale: float
 ) -> Problem:
-    """The problem of one query that has positives and negatives.
-
-    A loss without a discount has its steps laid out as a table, unless lay_out is false.
-    """
+    """The problem of one query that has positives and negatives."""
     n_neg = scores.shape[0] - n_pos
     pos, pos_idx = np.empty(n_pos), np.empty(n_pos, np.int64)
     neg, neg_idx = np.empty(n_neg), np.empty(n_neg, np.int64)
     if not separate(scores, relevant, limit_of(scores), pos, pos_idx, neg, neg_idx):
         raise NotFiniteError
-    weight, discount, tail, table, norm = np.empty(0), np.empty(0), int(Tail.NONE), np.empty((0, 0)), 1.0
-    if loss.has_discount:
-        tables = loss.tables(n_pos, scores.shape[0])
-        discount, tail, weight = tables.discount, tables.tail, np.empty(n_pos)
-        norm = scaled_weights(tables.weight, discount, tail, tables.per_pair, n_pos, n_neg, scale, weight)
-    elif lay_out:
-        if n_pos * n_neg > MOST_STEPS:
-            raise ValueError(
-                f"this method would lay out the {n_pos * n_neg} steps of the loss {loss.name!r}; its limit is "
-                f"{MOST_STEPS}, use method='auto'"
-            )
-        i, j = np.arange(1, n_pos + 1), np.arange(1, n_neg + 1)[:, None]
-        table = np.ascontiguousarray(loss.steps(i, j, n_pos, n_neg)) * (scale * n_pos * n_neg / 2.0)
-    return Problem(pos, neg, pos_idx, neg_idx, weight, discount, tail, table, loss, norm, scale)
+    tables, weight = loss.tables(n_pos, scores.shape[0]), np.empty(n_pos)
+    norm = scaled_weights(*tables, n_pos, n_neg, scale, weight)
+    return Problem(pos, neg, pos_idx, neg_idx, weight, tables.discount, tables.tail, loss, norm, scale)
 
 
 @kernel
@@ -90,22 +67,17 @@ def conclude(problem: Problem, ranks: NDArray[np.int64], dtype: np.dtype[np.floa
     """J, Δ and the gradient of the ranking in which the negatives, as given, have these interleaving ranks."""
     n_pos, n_neg = problem.pos.size, problem.neg.size
     gradient, at_rank = np.empty(n_pos + n_neg, dtype), np.zeros(n_pos + 2, np.int64)
-    has_discount = problem.loss.has_discount
-    weight = problem.loss.tables(n_pos, 1).weight if has_discount else problem.weight
     total, lost = finish(
-        problem.pos, problem.neg, problem.pos_idx, problem.neg_idx, ranks, weight, problem.discount, problem.tail,
-        problem.norm, at_rank, gradient,
+        problem.pos, problem.neg, problem.pos_idx, problem.neg_idx, ranks, problem.loss.tables(n_pos, 1).weight,
+        problem.discount, problem.tail, problem.norm, at_rank, gradient,
     )  # fmt: skip
-    above = at_rank[: n_pos + 1]
-    if not has_discount:
-        lost = float(problem.loss.of_counts(above[1:], n_neg))
-    ranking = FoundRanking(gradient, above, problem.pos_idx)
+    ranking = FoundRanking(gradient, at_rank[: n_pos + 1], problem.pos_idx)
     return solved_alone(problem.scale * lost + total, lost, n_neg, ranking)
 
 
 @kernel
 def finish(pos, neg, pos_idx, neg_idx, ranks, weight, discount, tail, norm, at_rank, gradient):
-    """Gradients of all samples, c_k in at_rank; Σ gradient·score, and Δ if there are weights.
+    """Gradients of all samples, c_k in at_rank; Σ gradient·score, and Δ.
 
     The gradient sums to zero: scores are counted from one of them, so that a common offset costs no digits.
     """
@@ -114,8 +86,6 @@ def finish(pos, neg, pos_idx, neg_idx, ranks, weight, discount, tail, norm, at_r
     unit = 2.0 / (float(n_pos) * float(neg.shape[0]))
     total = finish_negatives(neg, neg_idx, ranks, n_pos, unit, ref, at_rank, gradient)
     total += finish_positives(pos, pos_idx, n_pos, at_rank, neg.shape[0], ref, gradient)
-    if weight.shape[0] == 0:
-        return total, 0.0
     return total, discounted_loss(weight, discount, tail, norm, at_rank, n_pos)
 
 

@@ -10,7 +10,6 @@ import numpy as np
 
 from rankwise.kernels.compiled import inline, kernel
 from rankwise.kernels.cutoff import place_first
-from rankwise.kernels.f1 import f_loss, raise_places
 from rankwise.kernels.flags import all_within
 from rankwise.kernels.positives import (
     discounted_loss,
@@ -30,8 +29,8 @@ def solve_small(
 ):  # fmt: skip
     """Queries first ≤ q < last, grouped: q is scores[starts[q]:starts[q+1]].
 
-    loss: the four items of `LossTables`; and k, of a loss of the first k places without (C2); or () for 1 − F₁. Each
-    kind is compiled by itself, as the length of a tuple is known to the compiler.
+    loss: the four items of `LossTables`; and k, of a loss of the first k places without (C2). Each kind is compiled by
+    itself, as the length of a tuple is known to the compiler.
     Writes gradient, out[:, q] = (J, Δ) and counts[:, q] = (P, N); J is 0 for a query without positives or negatives. If
     above_pos has rows, row q gets c_k at k = 1..P and 0 at 0, and row q of order_pos the positives by descending score.
     numbers (2, n), counters (3, n + 2) and slot, see `slots`, are room to work in, for queries of at most n samples.
@@ -56,21 +55,15 @@ def solve_small(
         neg, neg_idx = val[:n_neg], idx[:n_neg]
         level, pos_idx = val[n_neg : n_neg + n_pos], idx[n_neg : n_neg + n_pos]
         sort_descending(spare[n_neg : n_neg + n_pos], idx_spare[n_neg : n_neg + n_pos], n_pos, level, pos_idx, slot)
-        if len(loss) == 0:
-            place_by_score(level, neg, places)
-            raise_places(level, neg, scale, places)
-            total = conclude_query(level, pos_idx, neg, neg_idx, places, at_rank, slopes)
-            lost = f_loss(at_rank, n_pos)
+        weight, discount, tail, per_pair = loss[:4]
+        norm = scaled_weights(weight, discount, tail, per_pair, n_pos, n_neg, scale, weights)
+        if len(loss) == 4:
+            walk(weights, discount, tail, level, neg, places, np.int64(1), np.int64(1), n_pos + 1)
         else:
-            weight, discount, tail, per_pair = loss[:4]
-            norm = scaled_weights(weight, discount, tail, per_pair, n_pos, n_neg, scale, weights)
-            if len(loss) == 4:
-                walk(weights, discount, tail, level, neg, places, np.int64(1), np.int64(1), n_pos + 1)
-            else:
-                place_by_score(level, neg, places)
-                place_first(level, neg, weights, discount, tail, loss[4], n_neg, places)
-            total = conclude_query(level, pos_idx, neg, neg_idx, places, at_rank, slopes)
-            lost = discounted_loss(weight, discount, tail, norm, at_rank, n_pos)
+            place_by_score(level, neg, places)
+            place_first(level, neg, weights, discount, tail, loss[4], n_neg, places)
+        total = conclude_query(level, pos_idx, neg, neg_idx, places, at_rank, slopes)
+        lost = discounted_loss(weight, discount, tail, norm, at_rank, n_pos)
         out[0, q], out[1, q] = scale * lost + total, lost
         if above_pos.shape[0] > 0:
             above_pos[q, 0] = 0

@@ -5,16 +5,15 @@ objective of one negative, f_j(i), is measured in units of 2/(PN), so that (Obse
 
     f_j(i+1) − f_j(i) = s⁺_i − s*_j + (PN/2)·(δ_j(i+1) − δ_j(i)).
 
-A loss comes as plain arrays: weight (P,), scale·w_i·PN/(2C); discount, D(0..M), with the closed form `tail` beyond M;
-or, where table is not empty, table (N, P), the last term itself. (In a tuple they would be reference-counted at every
-use, which costs as much as a search.)
+A loss comes as plain arrays: weight (P,), scale·w_i·PN/(2C); discount, D(0..M), with the closed form `tail` beyond M.
+(In a tuple they would be reference-counted at every use, which costs as much as a search.)
 """
 
 from __future__ import annotations
 
 import numpy as np
 
-from rankwise.kernels.compiled import inline, kernel, part
+from rankwise.kernels.compiled import inline, part
 from rankwise.kernels.contract import Tail
 
 _RECIPROCAL, _LOG2, _LINEAR, _ZERO = int(Tail.RECIPROCAL), int(Tail.LOG2), int(Tail.LINEAR), int(Tail.ZERO)
@@ -49,16 +48,8 @@ def drop(discount, tail, m):
 
 
 @inline
-def best_rank(weight, discount, tail, table, pos, score, j, low, high):
+def best_rank(weight, discount, tail, pos, score, j, low, high):
     """max argmax of f_j(i) over low ≤ i ≤ high (Algorithm 1, line 6); low < high."""
-    if table.shape[0] > 0:
-        return best_by_table(table, pos, score, j, low, high)
-    return best_by_discount(weight, discount, tail, pos, score, j, low, high)
-
-
-@inline
-def best_by_discount(weight, discount, tail, pos, score, j, low, high):
-    """best_rank of a discounted loss; low < high."""
     if high - low <= 3 and low + 2 + j < discount.shape[0]:
         return best_of_few(weight, discount, pos, score, j, low, high)
     return best_of_many(weight, discount, tail, pos, score, j, low, high)
@@ -115,26 +106,3 @@ def tabulated_step(weight, discount, pos, score, j, i):
     """f_j(i+1) − f_j(i) where the table holds D(i+j). Unsigned indices spare the check for negative ones."""
     at, m = np.uint64(i - 1), np.uint64(i + j)
     return pos[at] - score - weight[at] * (discount[np.uint64(m - np.uint64(1))] - discount[m])
-
-
-@part
-def best_by_table(table, pos, score, j, low, high):
-    """best_rank of a loss whose steps are given."""
-    best = low
-    value = total = 0.0
-    for i in range(low, high):
-        value, total, ahead = tally(value, total, pos[i - 1] - score + table[j - 1, i - 1])
-        best = i + 1 if ahead else best
-    return best
-
-
-@kernel
-def best_of_segments(steps, begin, low, high):
-    """best_rank of several negatives whose steps f_j(i+1) − f_j(i), low ≤ i < high, lie one after the other."""
-    result = low.copy()
-    for q in range(begin.shape[0]):
-        value = total = 0.0
-        for i in range(low[q], high[q]):
-            value, total, ahead = tally(value, total, steps[begin[q] + i - low[q]])
-            result[q] = i + 1 if ahead else result[q]
-    return result

@@ -152,7 +152,7 @@ class LatentRankSVM(BagRanker):
     Parameters
     ----------
     loss : str or Loss, default "ap"
-        Ranking loss to minimise, as in `RankSVM`: "ap", "ndcg", "mrr", "auc", "f1", "zero-one", or a `Loss`.
+        Ranking loss to minimise, as in `RankSVM`: "ap", "ndcg", "mrr", "auc", "zero-one", or a `Loss`.
     C : float, optional
         Weight of the loss against the penalty. The default is a multiple of the natural C of the bags' means, see
         `rankwise.linear.natural_C`. `LatentRankSVMCV` chooses it by cross-validation.
@@ -310,7 +310,7 @@ class LatentRankSVMCV(BagRanker):
     Parameters
     ----------
     loss : str or Loss, default "ap"
-        Ranking loss to minimise, as in `RankSVM`: "ap", "ndcg", "mrr", "auc", "f1", "zero-one", or a `Loss`.
+        Ranking loss to minimise, as in `RankSVM`: "ap", "ndcg", "mrr", "auc", "zero-one", or a `Loss`.
     Cs : int or array-like of shape (n_Cs,), default 6
         Number of values of C to try, on a logarithmic grid around the natural C of the bags' means (see
         `rankwise.linear.natural_C`), or the values themselves, in ascending order.

@@ -12,8 +12,9 @@ from numpy.typing import NDArray
 from rankwise.arguments import is_number, is_whole
 from rankwise.io.models import ModelFile, ModelFileError, write_model
 from rankwise.io.quoting import shown
+from rankwise.metrics.base import Metric
 from rankwise.metrics.loss import Loss
-from rankwise.metrics.registry import as_loss
+from rankwise.metrics.registry import as_loss, as_metric
 
 # Fitted attributes that are stored as arrays, and those stored as numbers, booleans or dictionaries.
 _ARRAYS = ("coef_", "intercept_", "classes_", "feature_names_in_", "Cs_", "scores_")
@@ -158,7 +159,7 @@ def _plain(value: Any) -> Any:
     """Return the value as JSON stores it, or a marker if it has no such form."""
     if isinstance(value, np.generic):
         value = value.item()
-    if isinstance(value, Loss):
+    if isinstance(value, Metric):
         return _name_of(value)
     if isinstance(value, np.ndarray):
         value = value.tolist()
@@ -170,13 +171,13 @@ def _plain(value: Any) -> Any:
     return value if value is None or isinstance(value, bool | int | float | str) else _NOT_PLAIN
 
 
-def _name_of(loss: Loss) -> str:
-    """Return the name of a loss, or its repr if another loss has that name, so that a refit uses no wrong loss."""
+def _name_of(metric: Metric) -> str:
+    """Return the name of a metric, or its repr if another one has that name, so that a refit uses no wrong one."""
     try:
-        named = as_loss(loss.name)
+        named = as_loss(metric.name) if isinstance(metric, Loss) else as_metric(metric.name)
     except ValueError:
-        return loss.name
-    return loss.name if repr(named) == repr(loss) else repr(loss)
+        return metric.name
+    return metric.name if repr(named) == repr(metric) else repr(metric)
 
 
 def _storable(values: Any) -> Any:

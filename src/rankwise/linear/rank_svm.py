@@ -47,7 +47,7 @@ class RankSVM(BaseLinearRanker):
     Parameters
     ----------
     loss : str or Loss, default "ap"
-        Ranking loss to minimise: "ap" (average precision), "ndcg", "ndcg@10", "mrr", "auc", "f1" or "zero-one", or
+        Ranking loss to minimise: "ap" (average precision), "ndcg", "ndcg@10", "mrr", "auc" or "zero-one", or
         a `Loss` of your own.
     C : float, optional
         Weight of the loss against the penalty. A larger C fits the training data more closely. Because the loss is a

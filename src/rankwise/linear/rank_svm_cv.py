@@ -259,7 +259,7 @@ class RankSVMCV(BaseLinearRanker):
         """Return the values of C to try, without the column of the intercept, which does not reflect the features."""
         ends = _GRID if self.prior is None else _GRID_REFINING
         task = whole.by(loss, whole.inference.surrogate)
-        return grid_of_C(self.Cs, Objective(as_features(X), task), ends if loss.has_grades else _GRID_ZERO_ONE)
+        return grid_of_C(self.Cs, Objective(as_features(X), task), ends if loss.has_discount else _GRID_ZERO_ONE)
 
     def _choose(self, search: Search, losses: list[Loss], interrupted: bool) -> Candidate:
         """Take the scores and the best candidate by each metric; return that of the first metric."""

@@ -135,7 +135,7 @@ def refined_by(metric: Metric | None) -> Loss:
     name = "ap" if metric is None else metric.name.split("@")[0]
     if name in _REFINED:
         return as_loss(name)
-    if isinstance(metric, Loss) and metric.has_discount and metric.cut != "always":
+    if isinstance(metric, Loss) and metric.cut != "always":
         whole = metric if metric.k is None else metric.replace(k=None)
         if whole.qs_suitable is not False:
             return whole

@@ -68,6 +68,10 @@ class Metric(ABC):
         Whether the metric can or must be cut at k.
     judges : bool
         Whether it judges rankings, not labels.
+    trainable : bool
+        Whether it can be trained for, and so is a `rankwise.Loss`.
+    train_instead : str
+        What to do instead, if it cannot; by default to train for another one.
 
     See Also
     --------
@@ -89,6 +93,8 @@ class Metric(ABC):
     gain: Gain = "linear"
     cut: ClassVar[str] = "never"
     judges: ClassVar[bool] = True
+    trainable: ClassVar[bool] = False
+    train_instead: ClassVar[str] = ""
     _needs_ideal = False  # whether `of_ties` reads ties.ideal
     _options: dict[str, Any]  # what it was made with
 

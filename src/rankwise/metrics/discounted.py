@@ -12,7 +12,7 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from rankwise.documenting import documented
 from rankwise.metrics.base import FloatArray, IntArray, over
@@ -62,6 +62,8 @@ class DiscountedLoss(Loss):
 
     Attributes
     ----------
+    proven : bool
+        Whether the loss is known to be QS-suitable for all query sizes, so that nothing needs to be checked.
     closed_form : Tail
         Closed form of the discount up to the cut-off, if it is a built-in one.
     table_size : int
@@ -69,7 +71,6 @@ class DiscountedLoss(Loss):
 
     See Also
     --------
-    StepLoss : A loss given by its steps.
     AveragePrecision : The loss with w_k = k and D(m) = 1/m.
     NDCG : The loss with w_k = 1 and D(m) = 1/log2(1 + m).
     check_qs_suitable : Check whether a loss works with the fast methods.
@@ -87,7 +88,8 @@ class DiscountedLoss(Loss):
     """
 
     name = "discounted"
-    has_discount = has_soft_counts = True
+    has_discount = True
+    proven: bool = False
     closed_form: Tail = Tail.NONE
     _suitable: bool | None = None  # whether (C2) is known to hold or to break, without a cut-off
     _per_pair = False
@@ -304,11 +306,35 @@ class DiscountedLoss(Loss):
         return True if self.k == 1 else None if self._suitable is None else False
 
     def normaliser(self, n_pos: int, n_neg: int) -> float:
+        """Return C, the number that Δ is divided by.
+
+        Parameters
+        ----------
+        {n_pos}
+        {n_neg}
+
+        Returns
+        -------
+        float
+            C. An error is raised if it is not positive.
+        """
         if self._per_pair:
             return float(n_pos) * float(n_neg)
         return self._positive(float(np.sum(self._ideal(n_pos))), n_pos)
 
     def normalisers(self, n_pos: IntArray, n_neg: IntArray) -> FloatArray:
+        """Return C for many queries.
+
+        Parameters
+        ----------
+        n_pos, n_neg : ndarray of shape (Q,)
+            Numbers of positives, at least 1, and of negatives of each query.
+
+        Returns
+        -------
+        ndarray of shape (Q,)
+            C of each query.
+        """
         if self._per_pair:
             return n_pos.astype(np.float64) * n_neg
         if n_pos.size == 1:
@@ -357,12 +383,30 @@ class DiscountedLoss(Loss):
         return np.asarray(w * (self.discounts(m, n) - self.discounts(m - 1, n)))
 
     def of_counts(self, above: ArrayLike, n_neg: int) -> FloatArray:
+        """Compute Δ of rankings that are given as counts.
+
+        Parameters
+        ----------
+        above : array-like of shape (..., n_pos)
+            Number of negatives above each positive; above[..., k−1] is c_k of the k-th positive from the top.
+        {n_neg}
+
+        Returns
+        -------
+        ndarray of shape (...)
+            Δ of each ranking.
+        """
         counts: IntArray = np.asarray(above)
         n_pos = counts.shape[-1]
         n = n_pos + n_neg
         w = self.tables(n_pos, n).weight[:n_pos] / self.normaliser(n_pos, n_neg)
         k = np.arange(1, n_pos + 1)
         return np.asarray((w * (self.discounts(k, n) - self.discounts(k + counts, n))).sum(axis=-1))
+
+    def of_scores(self, scores: NDArray[np.floating], relevant: NDArray[np.bool_], worst: bool) -> float:
+        pos, neg = np.sort(scores[relevant])[::-1], np.sort(scores[~relevant])
+        above = neg.size - np.searchsorted(neg, pos, side="left" if worst else "right")
+        return float(self.of_counts(above, neg.size))
 
     def of_soft_counts(self, counts: SoftCounts) -> tuple[FloatArray, FloatArray]:
         """Compute the loss at soft counts c_k.
@@ -390,7 +434,7 @@ class DiscountedLoss(Loss):
         n_pos = max(int(ties.total(ties.gain).max(initial=1)), 1)
         return ties.total(_sums(self.tables(n_pos, 1).weight[:n_pos], ties, ties.gain) * mean)
 
-    def check(self, n_pos: int, n_neg: int, thorough: bool = True) -> None:
+    def check(self, n_pos: int, n_neg: int) -> None:
         n = n_pos + n_neg
         if self.proven:
             return
@@ -406,6 +450,22 @@ class DiscountedLoss(Loss):
                 raise breaks_c2(self.name, i, m - i, *self.steps(i, [m - i, m - i + 1], n_pos, n_neg))
         if not bends.size:
             self._convex_to = n
+
+    def check_many(self, n_pos: IntArray, n_neg: IntArray) -> None:
+        """Run `check` for many queries, except those without positives or without negatives.
+
+        Parameters
+        ----------
+        n_pos, n_neg : ndarray of shape (Q,)
+            Numbers of positives and of negatives of each query.
+        """
+        if self.proven:
+            return
+        both = (n_pos > 0) & (n_neg > 0)
+        pairs = np.unique(np.stack([n_pos[both], n_neg[both]], axis=1), axis=0)
+        # The largest first: it often settles the others.
+        for p, n in pairs[np.argsort(-pairs.sum(axis=1), kind="stable")]:
+            self.check(int(p), int(n))
 
 
 def _sums(values: FloatArray, ties: Ties, sizes: FloatArray) -> FloatArray:

@@ -187,6 +187,8 @@ def as_loss(loss: LossLike) -> Loss:
     """
     if isinstance(loss, Loss):
         return loss
+    if isinstance(loss, Metric):
+        raise _cannot_be_trained_for(type(loss))
     if not isinstance(loss, str):
         raise TypeError(f"loss must be a name or a Loss, got {type(loss).__name__}; see rankwise.DiscountedLoss")
     name, at, cut = loss.partition("@")
@@ -198,10 +200,15 @@ def as_loss(loss: LossLike) -> Loss:
     ):
         return _made(known, int(cut) if at else None)  # type: ignore[return-value]
     if name in METRICS and known is None:
-        raise ValueError(f"{name} judges rankings but cannot be trained for; train for one of {_names(LOSSES)}")
+        raise _cannot_be_trained_for(METRICS[name])
     raise ValueError(
         f"unknown loss {loss!r}; use one of {_names(LOSSES)} (any number after @), or a Loss object{_nearest(loss)}"
     )
+
+
+def _cannot_be_trained_for(metric: type[Metric]) -> ValueError:
+    instead = metric.train_instead or f"train for one of {_names(LOSSES)}"
+    return ValueError(f"{metric.name} judges rankings but cannot be trained for; {instead}")
 
 
 def _names(known: dict[str, Any]) -> str:
@@ -312,7 +319,6 @@ def check_qs_suitable(loss: LossLike, n_pos: int, n_neg: int) -> None:
     See Also
     --------
     DiscountedLoss : A loss that is QS-suitable if its discount is convex.
-    StepLoss : A loss given by its steps.
 
     Examples
     --------

@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankwise.arguments import raise_not_finite
+from rankwise.metrics.discounted import DiscountedLoss
 from rankwise.metrics.gains import gains_of
 from rankwise.metrics.loss import Loss
 from rankwise.queries import Queries, Solved, compiled
@@ -140,8 +141,9 @@ def level_weights(queries: Queries, loss: Loss) -> FloatArray:
 
 def weigh_levels(levels: Levels, sizes: IntArray, loss: Loss) -> FloatArray:
     """Return α of every level, (T,), for queries of these sizes; 0 if no grade of a query has a gain."""
-    if not loss.has_grades:
+    if not loss.has_discount:
         raise ValueError(f"{loss.name} takes labels, not grades; pass relevant > 0, or choose a ranking loss")
+    assert isinstance(loss, DiscountedLoss)
     step = level_gains(levels, loss)[1]
     shares = step * level_norms(levels, sizes, step, loss)
     n_levels = np.diff(levels.starts)
@@ -149,7 +151,7 @@ def weigh_levels(levels: Levels, sizes: IntArray, loss: Loss) -> FloatArray:
     return np.divide(shares, whole, out=np.zeros_like(shares), where=whole > 0.0)
 
 
-def level_norms(levels: Levels, sizes: IntArray, step: FloatArray, loss: Loss) -> FloatArray:
+def level_norms(levels: Levels, sizes: IntArray, step: FloatArray, loss: DiscountedLoss) -> FloatArray:
     """Return C of every level with a step (T,) above 0, and 0 for the others, such as grade 0."""
     counts = (step > 0.0).nonzero()[0]
     n_neg = np.repeat(sizes, np.diff(levels.starts)) - levels.members

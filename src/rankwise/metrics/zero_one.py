@@ -14,10 +14,10 @@ from numpy.typing import NDArray
 from rankwise.arguments import NotFiniteError, limit_of
 from rankwise.documenting import documented
 from rankwise.metrics.base import FloatArray
-from rankwise.metrics.loss import Loss
+from rankwise.metrics.loss import Loss, NotQSSuitableError
 from rankwise.queries import FoundRanking, Queries, Solved
 
-__all__ = ["ZeroOne", "weighted_hinge"]
+__all__ = ["ZeroOne", "solve_labels", "weighted_hinge"]
 
 
 @documented
@@ -33,7 +33,6 @@ class ZeroOne(Loss):
 
     See Also
     --------
-    FMeasure : A loss of labels at the best threshold.
     structured_hinge : The structured hinge of this or another loss.
 
     Notes
@@ -51,12 +50,7 @@ class ZeroOne(Loss):
     name = "zero-one"
     judges = False
     learns_intercept = True
-    has_grades = False
-    breaks_c1: str | None = (
-        "it depends on each sample's label, not on how positives and negatives interleave; it is a sum over samples "
-        "and needs no ranking method, use method='auto'"
-    )
-    of_counts = of_ties = None  # type: ignore[assignment]  # it has no value for a ranking without scores
+    of_ties = None  # type: ignore[assignment]  # it has no value for a ranking without scores
 
     def __init__(self) -> None:
         super().__init__()
@@ -65,29 +59,35 @@ class ZeroOne(Loss):
         y = np.where(relevant, 1.0, -1.0)
         return float(np.mean(y * scores <= 0.0 if worst else y * scores < 0.0))
 
-    def solve_hinge(
-        self, scores: NDArray[np.floating], queries: Queries, scale: float, exhaustive: bool, n_threads: int
-    ) -> Solved:
-        """Solve the structured hinge of every query: the mean hinge of its samples.
+    @property
+    def qs_suitable(self) -> bool | None:
+        return False
 
-        {own_hinge}
-        """
-        if not (np.abs(scores) <= limit_of(scores)).all():
-            raise NotFiniteError
-        n_queries = queries.starts.shape[0] - 1
-        n_pos, n_neg = queries.counts
-        solved = Solved(np.zeros(n_queries), np.zeros(n_queries), n_pos, n_neg, np.zeros_like(scores))
-        ranking = None
-        for q in np.flatnonzero(np.minimum(n_pos, n_neg) > 0):
-            own = slice(queries.starts[q], queries.starts[q + 1])
-            s, relevant = scores[own], queries.relevant[own]
-            y = np.where(relevant, 1.0, -1.0)
-            solved.value[q], wrong = _violating(s, relevant, y, scale, exhaustive)
-            solved.loss[q] = np.count_nonzero(wrong) / s.size
-            solved.gradient[own] = np.where(wrong, -y / s.size, 0.0)
-            if n_queries == 1:
-                ranking = _as_ranking(s, relevant, wrong, solved.gradient)
-        return solved._replace(ranking=ranking)
+    def check(self, n_pos: int, n_neg: int) -> None:
+        raise NotQSSuitableError(
+            f"{self.name} breaks (C1): it depends on each sample's label, not on how positives and negatives "
+            "interleave; it is a sum over samples and needs no ranking method, use method='auto'"
+        )
+
+
+def solve_labels(scores: NDArray[np.floating], queries: Queries, scale: float, exhaustive: bool) -> Solved:
+    """Solve the structured hinge of every query, the mean hinge of its samples; exhaustive: try all labellings."""
+    if not (np.abs(scores) <= limit_of(scores)).all():
+        raise NotFiniteError
+    n_queries = queries.starts.shape[0] - 1
+    n_pos, n_neg = queries.counts
+    solved = Solved(np.zeros(n_queries), np.zeros(n_queries), n_pos, n_neg, np.zeros_like(scores))
+    ranking = None
+    for q in np.flatnonzero(np.minimum(n_pos, n_neg) > 0):
+        own = slice(queries.starts[q], queries.starts[q + 1])
+        s, relevant = scores[own], queries.relevant[own]
+        y = np.where(relevant, 1.0, -1.0)
+        solved.value[q], wrong = _violating(s, relevant, y, scale, exhaustive)
+        solved.loss[q] = np.count_nonzero(wrong) / s.size
+        solved.gradient[own] = np.where(wrong, -y / s.size, 0.0)
+        if n_queries == 1:
+            ranking = _as_ranking(s, relevant, wrong, solved.gradient)
+    return solved._replace(ranking=ranking)
 
 
 def weighted_hinge(

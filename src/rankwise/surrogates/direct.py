@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from rankwise.arguments import is_number
 from rankwise.documenting import documented
+from rankwise.metrics.discounted import DiscountedLoss
 from rankwise.metrics.loss import Loss
 from rankwise.metrics.registry import LossLike, as_loss
 from rankwise.queries import Queries, Solved
@@ -59,15 +60,14 @@ class Direct(Surrogate):
 
     def accepts(self, loss: LossLike) -> Loss:
         found = as_loss(loss)
-        if not found.has_grades:
+        if not found.has_discount:
             raise ValueError(f"{found.name} takes labels, not rankings; use a ranking loss such as 'ap'")
-        if self.epsilon < 0.0 and found.breaks_c1 is not None:
-            found.check(1, 1)
         return found
 
     def solve_binary(self, scores: NDArray[np.floating], queries: Queries, loss: Loss, n_threads: int = 1) -> Solved:
         from rankwise.kernels.engine import predict
 
+        assert isinstance(loss, DiscountedLoss)
         negative = self.epsilon < 0.0
         second = Hinge(self.epsilon, "dynamic") if negative else Hinge(self.epsilon)
         solved = second.solve_binary(scores, queries, loss, n_threads)

@@ -61,10 +61,7 @@ class ErrorDriven(Softened):
     def accepts(self, loss: LossLike) -> Loss:
         found = as_loss(loss)
         if not found.has_discount:
-            lacks, instead = "cannot be smoothed", ""
-            if found.has_soft_counts:
-                lacks, instead = "has no error-driven loss", ", or smooth_loss"
-            raise ValueError(f"{found.name} has no discount, so it {lacks}; use {WITH_DISCOUNT}{instead}")
+            raise ValueError(f"{found.name} has no discount, so it cannot be smoothed; use {WITH_DISCOUNT}")
         return found
 
     def errors(self, soft: Any, counts: SoftCounts, loss: Loss, n_threads: int = 1) -> Errors:

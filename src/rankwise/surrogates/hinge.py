@@ -19,8 +19,10 @@ from rankwise.arguments import as_scale, is_whole
 from rankwise.documenting import documented
 from rankwise.interleaving import Interleaving
 from rankwise.kernels.contract import METHODS, Method
+from rankwise.metrics.discounted import DiscountedLoss
 from rankwise.metrics.loss import Loss, NotQSSuitableError
 from rankwise.metrics.registry import LossLike, as_loss
+from rankwise.metrics.zero_one import ZeroOne, solve_labels
 from rankwise.queries import Queries, Solved, compiled
 from rankwise.surrogates.base import Result, Surrogate, evaluate
 
@@ -70,26 +72,27 @@ class Hinge(Surrogate):
 
     def accepts(self, loss: LossLike) -> Loss:
         found = as_loss(loss)
-        if found.breaks_c1 is not None and self.method not in ("auto", "exhaustive"):
+        if not found.has_discount and self.method not in ("auto", "exhaustive"):
             found.check(1, 1)
         return found
 
     def solve_binary(self, scores: NDArray[np.floating], queries: Queries, loss: Loss, n_threads: int = 1) -> Solved:
-        if loss.solve_hinge is not None:
-            return loss.solve_hinge(scores, queries, self.scale, self.method == "exhaustive", n_threads)
+        if isinstance(loss, ZeroOne):
+            return solve_labels(scores, queries, self.scale, self.method == "exhaustive")
+        assert isinstance(loss, DiscountedLoss)
         method, k = Method(self.method, self.cutoff), None
         if loss.k is not None and method.name == "auto" and not _is_suitable(loss, queries):
             k = loss.k
             if loss.tables(1, k).discount.min() < 0.0:
                 method, k = Method("dynamic"), None  # cutoff.py needs D ≥ 0
-        if not (loss.has_discount and method.is_fast):
-            found: Solved = compiled("published").solve(scores, queries, loss, self.scale, method)
+        if method.is_fast:
+            found: Solved = compiled("engine").solve(scores, queries, loss, self.scale, n_threads, k)
         else:
-            found = compiled("engine").solve(scores, queries, loss, self.scale, n_threads, k)
+            found = compiled("published").solve(scores, queries, loss, self.scale, method)
         return found
 
 
-def _is_suitable(loss: Loss, queries: Queries) -> bool:
+def _is_suitable(loss: DiscountedLoss, queries: Queries) -> bool:
     """Whether a loss of the first k places is QS-suitable because no query has more than k samples."""
     if loss.k is None or loss.k < queries.sizes.max(initial=0):
         return False

@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from rankwise.documenting import documented
+from rankwise.metrics.discounted import DiscountedLoss
 from rankwise.metrics.loss import Loss, SoftCounts
 from rankwise.metrics.registry import LossLike, as_loss
 from rankwise.queries import Queries, Solved, compiled
@@ -38,8 +39,8 @@ class Smooth(Softened):
     ----------
     {width}
     soft_ranks : bool, default True
-        Whether grades soften the ranks of all samples, if the loss has a discount. Otherwise the loss is a weighted
-        mean over the grades as thresholds.
+        Whether grades soften the ranks of all samples. Otherwise the loss is a weighted mean over the grades as
+        thresholds.
 
     See Also
     --------
@@ -58,19 +59,20 @@ class Smooth(Softened):
 
     def accepts(self, loss: LossLike) -> Loss:
         found = as_loss(loss)
-        if not found.has_soft_counts:
+        if not found.has_discount:
             raise ValueError(f"{found.name} has no discount, so it cannot be smoothed; use {WITH_DISCOUNT}")
         return found
 
     def errors(self, soft: Any, counts: SoftCounts, loss: Loss, n_threads: int = 1) -> Errors:
         # The slope is ∂Δ/∂c_k; positives with equal scores share theirs.
+        assert isinstance(loss, DiscountedLoss)
         value, slope = loss.of_soft_counts(counts)
         compiled("soft.pairs").share_ties(soft.level, soft.starts, slope)
         return Errors(value, -slope * soft.near * (0.5 / soft.width), slope, False)
 
     def solve_graded(self, scores: NDArray[np.floating], queries: Queries, loss: Loss, n_threads: int = 1) -> Solved:
         # A query with one grade beside 0 is binary, so that its loss depends on that query alone.
-        if not (self.soft_ranks and loss.has_discount):
+        if not self.soft_ranks:
             return super().solve_graded(scores, queries, loss, n_threads)
         from rankwise.surrogates.soft_ranks import by_kind, solve_ranked
 
@@ -117,9 +119,6 @@ def smooth_loss(
     softened among all samples: r_d = 1 + Σ_{e≠d} H(s_e − s_d), where H is the ramp. NDCG is then
     1 − Σ_d G_d·D(r_d)/ideal for any number of grades, and AP is Robertson's graded AP at soft places. So the loss of a
     query depends on that query alone, not on the grades of the others.
-
-    For "f1" the loss is 1 − max_k 2k/(k + c_k + P). Its gradient is that of the first k that reaches the maximum. With
-    grades, it is a weighted mean over thresholds.
 
     Positives with equal scores share their gradient.
 

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from rankwise.arguments import is_number
 from rankwise.documenting import documented
+from rankwise.metrics.discounted import DiscountedLoss
 from rankwise.metrics.loss import Loss, SoftCounts
 from rankwise.metrics.thresholds import sums_of
 from rankwise.queries import Queries, Solved, compiled
@@ -47,6 +48,7 @@ def counts_of(above: NDArray[np.float64], n_pos: NDArray[np.int64], n_neg: NDArr
     both, ends = (n_pos > 0) & (n_neg > 0), np.cumsum(n_pos)
     place = np.repeat(ends, n_pos) - np.arange(ends[-1])
     norms = np.ones(n_pos.size)
+    assert isinstance(loss, DiscountedLoss)
     norms[both] = loss.normalisers(n_pos[both], n_neg[both])
     return SoftCounts(above, place, n_pos, np.repeat(norms, n_pos), int((n_pos + n_neg).max()))
 

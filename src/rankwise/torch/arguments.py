@@ -146,7 +146,7 @@ memory : ScoreMemory, optional
     Last scores of all samples of the data set. The batch is ranked among them and then written to the memory. Cannot be
     combined with qid.
 loss : str or Loss, default "ap"
-    Rank loss Δ: a name such as "ap", "ndcg", "ndcg@10", "mrr", "auc" or "f1", or a `rankwise.Loss` such as a
+    Rank loss Δ: a name such as "ap", "ndcg", "ndcg@10", "mrr" or "auc", or a `rankwise.Loss` such as a
     `rankwise.DiscountedLoss` of your own.
 scale : float, default 1.0
     Weight of Δ against the scores: how large a margin an error is worth. About a third of the difference between the

@@ -37,7 +37,7 @@ class RankLoss(torch.nn.Module):
     Parameters
     ----------
     metric : str or Loss, default "ap"
-        What rankings are judged by: a name such as "ap", "ndcg", "ndcg@10", "mrr", "auc" or "f1", or a `rankwise.Loss`.
+        What rankings are judged by: a name such as "ap", "ndcg", "ndcg@10", "mrr" or "auc", or a `rankwise.Loss`.
     surrogate : str or Surrogate, default Hinge()
         How it becomes trainable: `rankwise.Hinge`, `rankwise.Smooth`, `rankwise.ErrorDriven`, `rankwise.Direct`, or a
         `rankwise.Surrogate` of your own, which runs in the core on every device.

@@ -29,9 +29,8 @@ MONOTONE: dict[str, rw.Loss] = {
 LOSSES: dict[str, rw.Loss] = {
     **MONOTONE,
     "rising discount": rw.DiscountedLoss(discount=lambda m: 2 + np.cos(m), name="waves"),
-    "step": rw.StepLoss(lambda i, j, p, n: 3 * np.sin(3.0 * i + 5.0 * j) / (p * n), name="step waves"),
 }
-WITHOUT_C2 = ("chakrabarti", "ndcg@3", "precision@2, some weights zero", "rising discount", "step")
+WITHOUT_C2 = ("chakrabarti", "ndcg@3", "precision@2, some weights zero", "rising discount")
 
 Draw = Callable[[np.random.Generator, int, int], np.ndarray]
 Family = Callable[[np.random.Generator, np.ndarray], np.ndarray]
@@ -255,12 +254,6 @@ def test_a_score_that_is_not_finite_is_refused(bad: float) -> None:
 def test_zero_one_is_no_loss_for_it() -> None:
     with pytest.raises(rw.NotQSSuitableError, match=r"\(C1\).*method='auto'"):
         rw.structured_hinge([1.0, 2.0], [True, False], "zero-one", scale=-1.0, method="dynamic")
-
-
-def test_a_step_loss_too_large_for_a_table_is_refused() -> None:
-    scores, relevant = np.arange(30_000.0), np.arange(30_000) % 20 == 0
-    with pytest.raises(ValueError, match=r"42750000 steps.*its limit is"):
-        rw.structured_hinge(scores, relevant, LOSSES["step"], scale=-1.0, method="dynamic")
 
 
 def test_a_built_in_loss_without_a_table_is_solved(rng: np.random.Generator) -> None:

@@ -7,7 +7,7 @@ from itertools import permutations
 
 import numpy as np
 import pytest
-from rank_losses import NAMED, ODD, OWN, PUSH, TOL, Query, slack
+from rank_losses import NAMED, ODD, OWN, TOL, Query, slack
 
 import rankwise as rw
 
@@ -19,7 +19,6 @@ LOSSES: dict[str, rw.Loss] = {
     **NAMED,
     "discounted": OWN,
     "some-weights-zero": ODD,
-    "step": PUSH,
 }
 EXACT = ("auto", "bucketed", "quicksort", "yue", "mohapatra2014", "dynamic", "chakrabarti")
 

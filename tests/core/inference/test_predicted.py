@@ -12,10 +12,9 @@ from rankwise.queries import Queries, as_queries
 
 RTOL = {np.float64: 1e-12, np.float32: 1e-6}
 LOSSES: dict[str, rw.Loss] = {
-    **{name: as_loss(name) for name in ("ap", "ndcg", "mrr", "auc", "f1", "ndcg@10")},
+    **{name: as_loss(name) for name in ("ap", "ndcg", "mrr", "auc", "ndcg@10")},
     "own": rw.DiscountedLoss(lambda k: 1 / k, lambda m: 1 / (m + 3.0) ** 0.7, name="own"),
     "chakrabarti": rw.NDCG(discount="chakrabarti"),
-    "step": rw.StepLoss(lambda i, j, p, n: -i / (p * (j + 0.5)), name="push"),
 }
 SIZES = (1, 2, 7, 0, 40, 3000, 5, 300, 20_000)
 

@@ -268,7 +268,7 @@ def _growth(sizes: Sizes) -> list[Case]:
 
 def _memory(sizes: Sizes) -> list[Case]:
     """Section 9: peak memory beyond the inputs, as a multiple of the bytes of the scores."""
-    bounds = {"ap": 3.0, "ndcg": 3.0, "f1": 4.0}
+    bounds = {"ap": 3.0, "ndcg": 3.0}
     return [
         Case(LOSSES.get(loss, loss), partial(_growth_over_scores, loss, bound, sizes)) for loss, bound in bounds.items()
     ]

@@ -9,12 +9,10 @@ from numpy.typing import NDArray
 
 from rankwise.arguments import NotFiniteError, limit_of
 from rankwise.kernels import algorithm1
-from rankwise.kernels.contract import METHODS, AnyLoss, Method
+from rankwise.kernels.contract import AnyLoss, Method
 from rankwise.kernels.problem import Problem, as_problem, conclude
 from rankwise.kernels.published import chakrabarti, dynamic, exhaustive, mohapatra2014, yue
 from rankwise.queries import Queries, Solved
-
-__all__ = ["METHODS", "solve"]
 
 
 def solve(
@@ -23,9 +21,8 @@ def solve(
     loss: AnyLoss,
     scale: float,
     method: Method,
-    suitable: bool = False,
 ) -> Solved:
-    """Solve queries one after the other by one method. suitable: whether it is known that this works."""
+    """Solve queries one after the other by one method."""
     starts = queries.starts
     n_queries = starts.shape[0] - 1
     value, lost, counts = np.zeros(n_queries), np.zeros(n_queries), queries.counts
@@ -38,11 +35,11 @@ def solve(
                 raise NotFiniteError
             solved.gradient[part] = 0.0
             continue
-        if method.needs_c2 and not suitable:
-            loss.check(n_pos, n_neg, thorough=False)
+        if method.needs_c2:
+            loss.check(n_pos, n_neg)
         else:
             loss.normaliser(n_pos, n_neg)
-        problem = as_problem(own, queries.relevant[part], n_pos, loss, scale, method.name in _FROM_A_TABLE)
+        problem = as_problem(own, queries.relevant[part], n_pos, loss, scale)
         found = conclude(problem, _RANKS[method.name](problem, method), scores.dtype)
         if n_queries == 1:
             return found
@@ -59,9 +56,6 @@ def _by_every_interleaving(problem: Problem, method: Method) -> NDArray[np.int64
 
 
 _RANKS: dict[str, Callable[[Problem, Method], NDArray[np.int64]]] = {
-    # Here, "auto" and "bucketed" are for a loss known by its steps alone: with a discount, engine.py serves.
-    "auto": lambda problem, _: algorithm1.ranks_by_depth(problem),
-    "bucketed": lambda problem, _: algorithm1.ranks_by_depth(problem),
     "quicksort": lambda problem, _: algorithm1.ranks(problem),
     "yue": lambda problem, _: yue.ranks(problem),
     "mohapatra2014": lambda problem, _: mohapatra2014.ranks(problem),
@@ -69,6 +63,3 @@ _RANKS: dict[str, Callable[[Problem, Method], NDArray[np.int64]]] = {
     "chakrabarti": lambda problem, method: chakrabarti.ranks(problem, method.cutoff),
     "exhaustive": _by_every_interleaving,
 }
-assert tuple(_RANKS) == METHODS
-# Those that read the steps of a loss without a discount from a table.
-_FROM_A_TABLE = {"quicksort", "yue", "mohapatra2014", "dynamic", "chakrabarti"}

@@ -21,11 +21,11 @@ def ranks(problem: Problem, cutoff: int | None = None) -> NDArray[np.int64]:
     """The greedy interleaving rank of each negative."""
     n = problem.pos.size + problem.neg.size
     k = n + 1 if cutoff is None else cutoff
-    return greedy(problem.pos, problem.neg, problem.weight, problem.discount, problem.tail, problem.table, k)
+    return greedy(problem.pos, problem.neg, problem.weight, problem.discount, problem.tail, k)
 
 
 @kernel
-def greedy(pos, neg, weight, discount, tail, table, k):
+def greedy(pos, neg, weight, discount, tail, k):
     """Ranks in the order of neg, D(m) being 0 for m ≥ k."""
     sorted_neg, order = order_descending(neg)
     result = np.empty(neg.shape[0], np.int64)
@@ -43,12 +43,9 @@ def greedy(pos, neg, weight, discount, tail, table, k):
         felt = min(n_pos, k - j)  # beyond, i + j > k: D(i + j − 1) = D(i + j) = 0
         previous = discount_at(discount, tail, j) if j < k else 0.0
         for i in range(1, felt + 1):
-            if table.shape[0] > 0:
-                value += pos[i - 1] - score + table[j - 1, i - 1]
-            else:
-                current = discount_at(discount, tail, i + j) if i + j < k else 0.0
-                value += pos[i - 1] - score - weight[i - 1] * (previous - current)
-                previous = current
+            current = discount_at(discount, tail, i + j) if i + j < k else 0.0
+            value += pos[i - 1] - score - weight[i - 1] * (previous - current)
+            previous = current
             if value >= top:
                 best, top = i + 1, value
         if merged > felt:  # where no loss is felt, ranks up to that of the scores alone gain, and the others lose

@@ -41,12 +41,9 @@ def ranks(problem: Problem) -> NDArray[np.int64]:
     """The optimal interleaving rank of each negative."""
     n_pos, n_neg = problem.pos.size, problem.neg.size
     neg, order = order_descending(problem.neg)
-    weight, fall = np.abs(problem.weight), np.empty(0)
-    if problem.table.size:
-        window = Window(np.zeros(n_pos, np.int64), np.full(n_pos, n_neg))
-    else:
-        fall = np.copysign(1.0, problem.scale) * drops(problem.discount, problem.tail, n_pos + n_neg)
-        window = window_of(problem.pos, neg, weight, fall)
+    weight = np.abs(problem.weight)
+    fall = np.copysign(1.0, problem.scale) * drops(problem.discount, problem.tail, n_pos + n_neg)
+    window = window_of(problem.pos, neg, weight, fall)
     size = window.high - window.low
     visited = int(size.sum())
     if visited > MOST_PAIRS:
@@ -56,7 +53,7 @@ def ranks(problem: Problem) -> NDArray[np.int64]:
         )
     begin = np.concatenate([[0], np.cumsum((size + 7) // 8)])
     bits = np.empty(begin[-1], np.uint8)
-    climb(problem.pos, neg, weight, fall, problem.table, *window, begin, bits)
+    climb(problem.pos, neg, weight, fall, *window, begin, bits)
     above = descend(*window, begin, bits, n_neg)
     result = np.empty(n_neg, np.int64)
     result[order] = np.repeat(np.arange(1, n_pos + 2), np.diff(above, prepend=0, append=n_neg))
@@ -102,16 +99,12 @@ def rising(pos, neg, weight, fall):
 
 
 @kernel
-def climb(pos, neg, weight, fall, table, low, high, begin, bits):
+def climb(pos, neg, weight, fall, low, high, begin, bits):
     """Note in bits, from the first positive to the last, at which c in its window V_k exceeds all V_k before."""
     gain, lead = np.empty(neg.shape[0]), np.zeros(neg.shape[0])
     for k in range(pos.shape[0]):
-        if table.shape[0] > 0:
-            for j in range(low[k], high[k]):
-                gain[j] = -table[j, k]
-        else:
-            for j in range(low[k], high[k]):
-                gain[j] = weight[k] * fall[k + j + 2]
+        for j in range(low[k], high[k]):
+            gain[j] = weight[k] * fall[k + j + 2]
         pass_on(pos[k], neg, gain, lead, low[k], high[k], begin[k], bits)
 
 

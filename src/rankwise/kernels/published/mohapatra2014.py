@@ -16,16 +16,16 @@ from rankwise.kernels.sorting import order_descending
 
 def ranks(problem: Problem) -> NDArray[np.int64]:
     """The optimal interleaving rank of each negative."""
-    return fill_sorted(problem.pos, problem.neg, problem.weight, problem.discount, problem.tail, problem.table)
+    return fill_sorted(problem.pos, problem.neg, problem.weight, problem.discount, problem.tail)
 
 
 @kernel
-def fill_sorted(pos, neg, weight, discount, tail, table):
+def fill_sorted(pos, neg, weight, discount, tail):
     """Algorithm 1's recursion on sorted negatives, where nothing is left to select."""
     n = neg.shape[0]
     sorted_neg, order = order_descending(neg)
     rank, result, work = np.empty(n, np.int64), np.empty(n, np.int64), np.zeros(3, np.int64)
-    opt_ranks(weight, discount, tail, table, pos, sorted_neg, order, rank, 1, work, np.empty((0, 6), np.int64))
+    opt_ranks(weight, discount, tail, pos, sorted_neg, order, rank, 1, work, np.empty((0, 6), np.int64))
     for q in range(n):
         result[order[q]] = rank[q]
     return result

@@ -16,11 +16,11 @@ from rankwise.kernels.steps import discount_at
 
 def ranks(problem: Problem) -> NDArray[np.int64]:
     """The optimal interleaving rank of each negative."""
-    return scan_all(problem.pos, problem.neg, problem.weight, problem.discount, problem.tail, problem.table)
+    return scan_all(problem.pos, problem.neg, problem.weight, problem.discount, problem.tail)
 
 
 @kernel
-def scan_all(pos, neg, weight, discount, tail, table):
+def scan_all(pos, neg, weight, discount, tail):
     """For each negative, from the highest down, the best of all P + 1 ranks."""
     sorted_neg, order = order_descending(neg)
     result = np.empty(neg.shape[0], np.int64)
@@ -29,12 +29,9 @@ def scan_all(pos, neg, weight, discount, tail, table):
         best, value, top = 1, 0.0, 0.0
         previous = discount_at(discount, tail, j)
         for i in range(1, pos.shape[0] + 1):
-            if table.shape[0] > 0:
-                value += pos[i - 1] - score + table[j - 1, i - 1]
-            else:
-                current = discount_at(discount, tail, i + j)
-                value += pos[i - 1] - score - weight[i - 1] * (previous - current)
-                previous = current
+            current = discount_at(discount, tail, i + j)
+            value += pos[i - 1] - score - weight[i - 1] * (previous - current)
+            previous = current
             if value >= top:
                 best, top = i + 1, value
         result[order[j - 1]] = best

@@ -117,7 +117,7 @@ def _check(loss: DiscountedLoss, rows: SortedRows, thorough: bool) -> None:
         if n_pos == 0 or n_neg == 0:
             continue
         if thorough:
-            loss.check(n_pos, n_neg, thorough=False)
+            loss.check(n_pos, n_neg)
         else:
             loss.normaliser(n_pos, n_neg)
 
