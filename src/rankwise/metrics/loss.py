@@ -16,18 +16,11 @@ from rankwise.documenting import documented
 from rankwise.kernels.contract import LossTables, Tail
 from rankwise.metrics.base import FloatArray, IntArray, Metric
 
-__all__ = ["ROUNDING", "TINY", "Loss", "LossTables", "NotQSSuitableError", "SoftCounts", "Tail", "breaks_c2"]
-
-# A second difference this small relative to the discount is rounding, not a violation of (C2).
-ROUNDING = 8 * np.finfo(np.float64).eps
-TINY = 1e-300  # the same for values that underflow
+__all__ = ["Loss", "LossTables", "NotQSSuitableError", "SoftCounts", "Tail"]
 
 
 class NotQSSuitableError(ValueError):
-    """Error for a loss that breaks a condition of the fast methods.
-
-    The fast methods find the most violating ranking only for QS-suitable losses. A loss is QS-suitable if it is a sum
-    over negatives (C1) and its steps do not fall from one negative to the next (C2). See `check_qs_suitable`.
+    """Error for a loss that breaks a condition of the fast methods: it is not QS-suitable, see `check_qs_suitable`.
 
     Parameters
     ----------
@@ -96,7 +89,6 @@ class Loss(Metric):
     --------
     DiscountedLoss : A loss given by a weight and a discount.
     ZeroOne : The fraction of samples with the wrong label.
-    AveragePrecision : The loss 1 − AP.
 
     Examples
     --------
@@ -106,17 +98,13 @@ class Loss(Metric):
     (True, 'ap', True)
     """
 
-    trainable = True
     learns_intercept: bool = False
     has_discount: bool = False
 
     @property
     @abstractmethod
     def qs_suitable(self) -> bool | None:
-        """Whether the loss is QS-suitable for queries of every size.
-
-        None if this depends on the size of the query. `check_qs_suitable` then decides.
-        """
+        """Whether the loss is QS-suitable for queries of every size; None if `check_qs_suitable` decides by size."""
 
     @abstractmethod
     def of_scores(self, scores: NDArray[np.floating], relevant: NDArray[np.bool_], worst: bool) -> float:
@@ -139,25 +127,7 @@ class Loss(Metric):
 
     @abstractmethod
     def check(self, n_pos: int, n_neg: int) -> None:
-        """Raise an error unless the loss is QS-suitable for these counts.
+        """Raise a `NotQSSuitableError` unless the loss is QS-suitable for these counts.
 
-        Parameters
-        ----------
-        {n_pos}
-        {n_neg}
-
-        Raises
-        ------
-        NotQSSuitableError
-            If (C1) or (C2) does not hold.
+        {arguments}
         """
-
-
-def breaks_c2(name: str, i: int, j: int, now: float, then: float) -> NotQSSuitableError:
-    """Return the error that names where (C2) breaks: step_{j+1}(i) = then < step_j(i) = now."""
-    return NotQSSuitableError(
-        f"{name} breaks (C2) at (i, j) = ({i}, {j}): step_{j + 1}({i}) = {then:.6g} < step_{j}({i}) = {now:.6g}; "
-        "the discount must be convex there (steps must not fall as j grows)",
-        i,
-        j,
-    )
