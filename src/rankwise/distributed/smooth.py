@@ -53,9 +53,9 @@ def _conclude(
     starts = np.array([0, level.size])
     soft = kernels.Softened(width, starts, level, np.arange(level.size), above, near, nobody)
     n_pos, n_neg = np.array([query.n_pos]), np.array([query.n - query.n_pos])
-    found = surrogate.errors(soft, counts_of(above, n_pos, n_neg, loss), loss)
-    value, weight, own = float(found.part.sum()), np.ascontiguousarray(found.weight), np.ascontiguousarray(found.own)
-    return Found(value, value), (level, width, found.ramp, weight, own, query.weight)
+    found = surrogate.errors(counts_of(soft, n_pos, n_neg, loss), loss)
+    value = float(found.part.sum())
+    return Found(value, value), (level, width, found.ramp, found.weight, found.own, query.weight)
 
 
 def _positives(portion: Portion) -> Joined:

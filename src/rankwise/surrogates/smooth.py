@@ -12,18 +12,18 @@ It is bounded, and has no gradient for positives that lie far below the negative
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from rankwise.documenting import documented
 from rankwise.metrics.discounted import DiscountedLoss
-from rankwise.metrics.loss import Loss, SoftCounts
-from rankwise.metrics.registry import LossLike, as_loss
+from rankwise.metrics.loss import Loss
+from rankwise.metrics.registry import LossLike
 from rankwise.queries import Queries, Solved, compiled
 from rankwise.surrogates.base import Result, evaluate
-from rankwise.surrogates.softened import WITH_DISCOUNT, Errors, Softened
+from rankwise.surrogates.softened import Errors, SoftCounts, Softened
 
 __all__ = ["Smooth", "smooth_loss"]
 
@@ -57,18 +57,14 @@ class Smooth(Softened):
     soft_ranks: bool = True
     name: ClassVar[str] = "smooth"
 
-    def accepts(self, loss: LossLike) -> Loss:
-        found = as_loss(loss)
-        if not found.has_discount:
-            raise ValueError(f"{found.name} has no discount, so it cannot be smoothed; use {WITH_DISCOUNT}")
-        return found
-
-    def errors(self, soft: Any, counts: SoftCounts, loss: Loss, n_threads: int = 1) -> Errors:
-        # The slope is ∂Δ/∂c_k; positives with equal scores share theirs.
-        assert isinstance(loss, DiscountedLoss)
-        value, slope = loss.of_soft_counts(counts)
-        compiled("soft.pairs").share_ties(soft.level, soft.starts, slope)
-        return Errors(value, -slope * soft.near * (0.5 / soft.width), slope, False)
+    def errors(self, counts: SoftCounts, loss: DiscountedLoss, n_threads: int = 1) -> Errors:
+        soft, place = counts.soft, counts.place
+        w = loss.tables(int(place.max()), counts.n).weight[place - 1] / counts.norm
+        ideal, _ = loss.continued(place.astype(np.float64), counts.n)
+        found, slope = loss.continued(place + soft.above, counts.n)
+        weight = -w * slope  # ∂Δ/∂c_k
+        compiled("soft.pairs").share_ties(soft.level, soft.starts, weight)
+        return Errors(w * (ideal - found), -weight * soft.near * (0.5 / soft.width), weight, False)
 
     def solve_graded(self, scores: NDArray[np.floating], queries: Queries, loss: Loss, n_threads: int = 1) -> Solved:
         # A query with one grade beside 0 is binary, so that its loss depends on that query alone.
