@@ -38,14 +38,6 @@ FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 
 
-class Kind(NamedTuple):
-    """Queries of one kind, binary or graded. which: those of this kind, of (Q,). samples: theirs, of (n,)."""
-
-    which: Any
-    samples: Any
-    queries: Queries
-
-
 class _Gains(NamedTuple):
     """The gains of the grades of queries, by a loss.
 
@@ -61,26 +53,25 @@ class _Gains(NamedTuple):
     norm: FloatArray
 
 
-def by_kind(queries: Queries, loss: Loss) -> list[Kind]:
-    """Return queries with at most one step of gain as binary ones, and the others as they are."""
+def by_kind(queries: Queries, loss: Loss) -> list[tuple[Any, Any, Queries]]:
+    """Return queries of at most one step of gain as binary ones, and the others: which of (Q,), which of (n,), they."""
 
-    def find() -> list[Kind]:
+    def find() -> list[tuple[Any, Any, Queries]]:
         gain, step = level_gains(levels_of(queries), loss)
         is_binary = has_one_step(levels_of(queries), step)
         if not is_binary.any():
-            return [Kind(..., ..., queries)]
+            return [(..., ..., queries)]
         relevant = gain[level_of_samples(queries)] > 0.0
         if is_binary.all():
-            return [Kind(..., ..., as_queries(relevant, queries.starts))]
-        kinds: list[tuple[NDArray[np.bool_], Any]] = [(is_binary, relevant), (~is_binary, queries.grades)]
-        return [_only(queries, which, truth) for which, truth in kinds]
+            return [(..., ..., as_queries(relevant, queries.starts))]
+        assert queries.grades is not None
+        found: list[tuple[Any, Any, Queries]] = []
+        for which, truth in ((is_binary, relevant), (~is_binary, queries.grades)):
+            samples, sizes = np.repeat(which, queries.sizes), queries.sizes[which]
+            found.append((which, samples, as_queries(truth[samples], np.concatenate([[0], np.cumsum(sizes)]))))
+        return found
 
     return queries.once("kinds", find, loss)
-
-
-def _only(queries: Queries, which: NDArray[np.bool_], truth: Any) -> Kind:
-    samples, starts = np.repeat(which, queries.sizes), np.concatenate([[0], np.cumsum(queries.sizes[which])])
-    return Kind(which, samples, as_queries(truth[samples], starts))
 
 
 def has_one_step(levels: Levels, step: FloatArray) -> NDArray[np.bool_]:

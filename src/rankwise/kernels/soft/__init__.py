@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from rankwise.arguments import NotFiniteError, limit_of
 from rankwise.kernels.engine import cuts_of, runs_between
-from rankwise.kernels.soft.large import LARGE, soften_large, spread_large
+from rankwise.kernels.soft.large import LARGE, draw_gaps, draw_sorted, is_sorted, soften_large
 from rankwise.kernels.soft.small import soften_small, spread_small
 from rankwise.kernels.threads import run
 from rankwise.queries import Queries
@@ -79,8 +79,13 @@ def spread(
     large, small = _by_size(queries, n_threads)
     for q in large:
         part, at = slice(*queries.starts[q : q + 2]), slice(*soft.starts[q : q + 2])
-        how = soft.level[at], soft.width, ramp, weight[at], gradient[part], n_threads
-        spread_large(scores[part], soft.gaps[part], *how)
+        n, n_pos, how = part.stop - part.start, at.stop - at.start, (soft.level[at], soft.width, ramp, weight[at])
+        if n_pos == 0:
+            gradient[part] = 0.0
+        elif is_sorted(n_pos, n):
+            draw_sorted(scores[part], soft.gaps[part][: n - n_pos], *how, gradient[part])
+        elif n_pos < n:
+            draw_gaps(scores[part], soft.gaps[part], *how, gradient[part], n_threads)
         gradient[soft.order[at]] = own[at]
     for jobs in small:
         whole = (scores, queries.relevant, queries.starts, soft.starts)

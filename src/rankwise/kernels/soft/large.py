@@ -44,38 +44,20 @@ def soften_large(
     n, n_pos = own.shape[0], level.size
     where = np.flatnonzero(flags)
     _check(where.size == n_pos)  # else somebody writes to it
-    above[:] = near[:] = 0.0
     if n_pos == 0:
         _check(np.abs(own) <= limit_of(own))
         return
-    both = [where, np.flatnonzero(~flags)] if _is_sorted(n_pos, n) else [where]
+    both = [where, np.flatnonzero(~flags)] if is_sorted(n_pos, n) else [where]
     (level[:], order[:]), *negatives = _run_parts(_ascending, [(own, at) for at in both], worth(n, n_threads))
-    if negatives:
+    if n_pos == n:
+        above[:] = near[:] = 0.0
+    elif negatives:
+        above[:] = 0.0
         values, gaps[: n - n_pos] = negatives[0]
         sum_around(values, np.ones(values.size), level, width, above, near)
         np.maximum(above, 0.0, out=above)
-    elif n_pos < n:
-        conclude_gaps(level, width, count_gaps(own, where, level, width, gaps, n_threads), above, near)
-
-
-def spread_large(
-    own: NDArray[np.floating],
-    gaps: NDArray[np.int32],
-    level: Floats,
-    width: float,
-    ramp: bool,
-    weight: Floats,
-    gradient: NDArray[np.floating],
-    n_threads: int,
-) -> None:
-    """The negatives' gradient of a query from weights by positive; the positives' says nothing yet."""
-    n_neg = own.shape[0] - level.size
-    if level.size == 0 or n_neg == 0:
-        gradient[:] = 0.0
-    elif _is_sorted(level.size, own.shape[0]):
-        draw_sorted(own, gaps[:n_neg], level, width, ramp, weight, gradient)
     else:
-        draw_gaps(own, gaps, level, width, ramp, weight, gradient, n_threads)
+        conclude_gaps(level, width, count_gaps(own, where, level, width, gaps, n_threads), above, near)
 
 
 def count_gaps(
@@ -113,15 +95,15 @@ def draw_gaps(
     gradient: NDArray[np.floating],
     n_threads: int,
 ) -> None:
-    """`spread_large` of negatives that were counted by gap."""
+    """The negatives' gradient from weights by positive; the positives' says nothing yet."""
     lines, n = lines_of(level, width, ramp, weight), own.shape[0]
     jobs = [(own[a:b], gaps[a:b], ramp, *lines, gradient[a:b]) for a, b in _parts(n)]
     _run_parts(draw, jobs, worth(n, n_threads))
 
 
-def _is_sorted(n_pos: int, n: int) -> bool:
-    """Whether a large query's negatives are sorted, too."""
-    return n_pos < n and n_pos >= _SORTED * (n - n_pos)
+def is_sorted(n_pos: int, n: int) -> bool:
+    """Whether a large query's negatives, if there are any, are sorted too."""
+    return n_pos >= _SORTED * (n - n_pos) > 0.0
 
 
 def _ascending(own: NDArray[np.floating], where: Ints) -> tuple[Floats, Ints]:
@@ -206,13 +188,17 @@ def draw_sorted(scores, order, level, width, ramp, weight, gradient):
 
     With ramp, both classes are turned over: H(s_j − s_k) = H((−s_k) − (−s_j)).
     """
-    n, sign, factor = order.shape[0], -1.0 if ramp else 1.0, 1.0 if ramp else 0.5 / width
-    negatives, sums = np.empty(n), np.zeros((2, n))
+    n, half = order.shape[0], 0.5 / width
+    negatives, above, inside = np.empty(n), np.zeros(n), np.empty(n)
     if ramp:
-        order, level, weight = order[::-1], level[::-1], weight[::-1]
-    for j in range(n):
-        negatives[j] = sign * scores[np.uint32(order[j])]
-    sum_around(sign * level, weight.copy(), negatives, width, sums[0], sums[1])
-    found = sums[0] if ramp else sums[1]
-    for j in range(n):
-        gradient[np.uint32(order[j])] = factor * found[j]
+        for j in range(n):
+            negatives[n - 1 - j] = -np.float64(scores[np.uint32(order[j])])
+        sum_around(-level[::-1], weight[::-1].copy(), negatives, width, above, inside)
+        for j in range(n):
+            gradient[np.uint32(order[j])] = above[n - 1 - j]
+    else:
+        for j in range(n):
+            negatives[j] = scores[np.uint32(order[j])]
+        sum_around(level, weight, negatives, width, above, inside)
+        for j in range(n):
+            gradient[np.uint32(order[j])] = half * inside[j]
