@@ -57,23 +57,6 @@ class Settled(NamedTuple):
     total: float
 
 
-class Fill(NamedTuple):
-    """Data that settle the rest, as steps of the score: P + 1 − rank from breaks on and for ties; positives' gradients.
-
-    weight: of the query, a factor of the gradient.
-    """
-
-    breaks: Floats
-    values: Floats
-    ties: Floats
-    means: Floats
-    levels: Floats
-    slopes: Floats
-    weight: float
-    unit: float
-    ref: float
-
-
 def solve_hinge(
     exchange: Exchange, queries: list[Large], loss: DiscountedLoss, scale: float
 ) -> tuple[Exchange, list[Found]]:
@@ -92,7 +75,7 @@ def solve_hinge(
         for search, tally in zip(searches, tallies, strict=True):
             search.narrow(tally)
     filled = [search.fill() for search in searches]
-    return exchange.derive(advance, _fill, [(fill,) for _, fill in filled]), [found for found, _ in filled]
+    return exchange.derive(advance, _fill, [fill for _, fill in filled]), [found for found, _ in filled]
 
 
 def _describe(portion: Portion) -> tuple[Joined, Joined, Range]:
@@ -140,18 +123,31 @@ def _look(portion: Settled, bounds: Floats, kinds: NDArray[np.int8]) -> Tally:
     return Tally.of(seen[kinds[at] != _NOTHING])
 
 
-def _fill(portion: Settled, message: Fill) -> Solved:
+def _fill(
+    portion: Settled,
+    steps: Floats,
+    ties: Floats,
+    levels: Floats,
+    slopes: Floats,
+    weight: float,
+    unit: float,
+    ref: float,
+) -> Solved:
+    """Settle the rest: P + 1 − rank by steps of the score, (from where on, value), but for ties, (score, mean).
+
+    slopes: gradients of the positives by level; weight: of the query, a factor of the gradient.
+    """
     members, scores, settled, open_scores, at, total = portion
     gradient = settled.copy()
     if open_scores.size:
-        below = message.values[np.searchsorted(message.breaks, open_scores, side="right") - 1]
-        if message.ties.size:
-            tie = np.minimum(np.searchsorted(message.ties, open_scores), message.ties.size - 1)
-            below = np.where(message.ties[tie] == open_scores, message.means[tie], below)
-        gradient[at] = message.unit * below
-        total += float((message.unit * below) @ (open_scores - message.ref))
-    gradient[members.where] = message.slopes[np.searchsorted(message.levels, scores[members.where])]
-    return Solved(members, message.weight * gradient, total)
+        below = steps[1][np.searchsorted(steps[0], open_scores, side="right") - 1]
+        if ties.size:
+            tie = np.minimum(np.searchsorted(ties[0], open_scores), ties.shape[1] - 1)
+            below = np.where(ties[0][tie] == open_scores, ties[1][tie], below)
+        gradient[at] = unit * below
+        total += float((unit * below) @ (open_scores - ref))
+    gradient[members.where] = slopes[np.searchsorted(levels, scores[members.where])]
+    return Solved(members, weight * gradient, total)
 
 
 class _Search:
@@ -244,16 +240,15 @@ class _Search:
         self._stretches, self._bounds = kept[:n_kept], within[:n_kept]
         self._ties = np.concatenate([self._ties, ties[:n_ties]])
 
-    def fill(self) -> tuple[Found, Fill]:
-        """Return J and Δ, and the gradient as a step function of the score."""
+    def fill(self) -> tuple[Found, tuple[Any, ...]]:
+        """Return J and Δ, and what `_fill` needs."""
         (n, n_pos, of_query), pos, slopes = self._query, self._pos, np.empty(self._query.n_pos)
         weights = (self._tables.weight, self._tables.discount, self._tables.tail, self._norm)
         how = (np.arange(n_pos), n - n_pos, self._at_rank, self._ref, slopes)
         of_pos, lost = passes.finish(*weights, pos, *how)
         k = np.concatenate([np.empty(0, np.int64), *self._searched])
         steps = np.concatenate([self._floors, np.stack([self._upper[k - 1], n_pos + 1.0 - k], 1)])
-        breaks, values = steps[np.lexsort((steps[:, 1], steps[:, 0]))].T
-        ties, means = self._ties[np.argsort(self._ties[:, 0])].T
+        steps, ties = steps[np.lexsort((steps[:, 1], steps[:, 0]))].T, self._ties[np.argsort(self._ties[:, 0])].T
         levels, first = np.unique(pos, return_index=True)
-        fill = Fill(breaks, values, ties, means, levels, slopes[first], of_query, self._unit, self._ref)
-        return Found(self._scale * lost + of_pos, lost), fill
+        found = Found(self._scale * lost + of_pos, lost)
+        return found, (steps, ties, levels, slopes[first], of_query, self._unit, self._ref)
