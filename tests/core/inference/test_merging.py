@@ -15,8 +15,7 @@ from soft_losses import LOSSES, ramp, smooth_by_formula
 
 import rankwise as rw
 from rankwise.kernels import soft
-from rankwise.kernels.soft.large import conclude_gaps, count_gaps, draw_gaps, draw_sorted
-from rankwise.kernels.soft.windows import sum_around
+from rankwise.kernels.soft.large import conclude_gaps, count_gaps, draw_gaps, draw_sorted, sum_negatives
 from rankwise.queries import single_query
 
 RTOL = 1e-12
@@ -40,7 +39,7 @@ def test_sums_over_sorted_classes_equal_the_sums_over_all_pairs(family: str, rng
         width = (float(np.ptp(scores)) or 1.0) * 10.0 ** rng.uniform(-3, 1)
         x = scores[order][None, :] - level[:, None]
         above, near, weight = np.zeros(n_pos), np.empty(n_pos), rng.random(n_pos)
-        sum_around(scores[order], np.ones(n_neg), level, width, above, near)
+        sum_negatives(scores[order], np.ones(n_neg), level, width, above, near)
         np.testing.assert_allclose(above, ramp(x, width).sum(axis=1), rtol=RTOL, atol=RTOL * n_neg)
         np.testing.assert_array_equal(near, (np.abs(x) < width).sum(axis=1))
         for is_ramp, each in ((True, ramp(x, width)), (False, (np.abs(x) < width) * (0.5 / width))):

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from rankwise.kernels.compiled import inline, kernel
+from rankwise.kernels.compiled import inline, part
 from rankwise.kernels.soft.windows import sum_windows
 from rankwise.kernels.sorting import number_of, order_of
 
@@ -39,7 +39,7 @@ def lower_edge(level, width):
     return number_of(order_of(-upper_edge(-level, width)) + _ONE)
 
 
-@kernel
+@part
 def lay_gaps(level, width):
     """The gaps of P ascending levels: edge (2P,) ascending; under, enter, leave (2P + 1,) in one; middle (2P + 2,).
 
@@ -77,7 +77,7 @@ def gap_between(edge, first, stop, score):
     return np.int32(base)
 
 
-@kernel
+@part
 def conclude(level, width, bounds, middle, count, total, above, near):
     """c by positive, and the negatives within width, from counts and sums of offsets by gap."""
     n, rate = level.shape[0], 0.5 / width
@@ -90,7 +90,7 @@ def conclude(level, width, bounds, middle, count, total, above, near):
         above[i] = beyond + max(0.5 * near[i] + moment[i] * rate, 0.0)
 
 
-@kernel
+@part
 def lines_of(level, width, ramp, weight):
     """The gradient of negatives by gap: bias + rate·(score − middle), without ramp bias; 0 in that of the positives."""
     bounds, middle = lay_gaps(level, width)[1:]
@@ -110,7 +110,7 @@ def lines_of(level, width, ramp, weight):
     return bias, rate, middle
 
 
-@kernel
+@part
 def draw(scores, gaps, ramp, bias, rate, middle, gradient):
     """Gradients by sample, from the line of its gap."""
     if ramp:

@@ -32,6 +32,11 @@ _SORTED = 0.125
 # Up to so many gaps, each part counts in several rows.
 _FEW_GAPS, _ROWS = 1 << 12, 4
 
+# Parts of the kernels for small queries, compiled for Python to call.
+of_gaps, of_lines = kernel(lay_gaps.__wrapped__), kernel(lines_of.__wrapped__)
+conclude_sums, draw_part = kernel(conclude.__wrapped__), kernel(draw.__wrapped__)
+sum_negatives = kernel(sum_around.__wrapped__)
+
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
@@ -54,7 +59,7 @@ def soften_large(
     elif negatives:
         above[:] = 0.0
         values, gaps[: n - n_pos] = negatives[0]
-        sum_around(values, np.ones(values.size), level, width, above, near)
+        sum_negatives(values, np.ones(values.size), level, width, above, near)
         np.maximum(above, 0.0, out=above)
     else:
         conclude_gaps(level, width, count_gaps(own, where, level, width, gaps, n_threads), above, near)
@@ -82,7 +87,7 @@ def count_gaps(
 
 def conclude_gaps(level: Floats, width: float, sums: Floats, above: Floats, near: Floats) -> None:
     """c by positive in above, and the negatives within width in near, from what was counted by gap."""
-    conclude(level, width, *lay_gaps(level, width)[1:], *sums, above, near)
+    conclude_sums(level, width, *of_gaps(level, width)[1:], *sums, above, near)
 
 
 def draw_gaps(
@@ -96,9 +101,9 @@ def draw_gaps(
     n_threads: int,
 ) -> None:
     """The negatives' gradient from weights by positive; the positives' says nothing yet."""
-    lines, n = lines_of(level, width, ramp, weight), own.shape[0]
+    lines, n = of_lines(level, width, ramp, weight), own.shape[0]
     jobs = [(own[a:b], gaps[a:b], ramp, *lines, gradient[a:b]) for a, b in _parts(n)]
-    _run_parts(draw, jobs, worth(n, n_threads))
+    _run_parts(draw_part, jobs, worth(n, n_threads))
 
 
 def is_sorted(n_pos: int, n: int) -> bool:

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from rankwise.kernels.compiled import kernel, part
+from rankwise.kernels.compiled import part
 
 # Up to so many comparisons are made one by one.
 _FEW = 256
@@ -48,7 +48,7 @@ def sum_windows(weight, offset, place, first, stop, level, inside, moment):
         moment[i] = front[1, low] + back_moment + inside[i] * (anchor - level[i])
 
 
-@kernel
+@part
 def sum_around(place, weight, level, width, above, inside):
     """above[i] += Σ_e weight[e]·H(place[e] − level[i]), inside[i] = Σ weight within width; places and levels ascend.
 
