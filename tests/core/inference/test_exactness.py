@@ -127,14 +127,6 @@ def test_zero_one_is_no_ranking_loss_for_a_ranking_method(method: str) -> None:
         rw.structured_hinge([1.0, 2.0], [True, False], "zero-one", method=method)
 
 
-def test_zero_one_reads_as_a_ranking_with_mislabelled_negatives_on_top_and_positives_at_the_end() -> None:
-    # By y·s ≥ 1: the positives 2 and 3 are called positive, 0.5 is not; of the negatives only −4 is called negative.
-    ranking = rw.most_violating_ranking([2.0, 3.0, 0.5, 0.0, -4.0, -0.5], [1, 1, 1, 0, 0, 0], "zero-one")
-    assert ranking.pattern() == "--++-+"
-    assert ranking.positives.tolist() == [1, 0, 2]
-    assert ranking.ranks.tolist() == [1, 3, 1]
-
-
 @pytest.mark.parametrize("cutoff", [1, 2, 3, 5, 30])
 def test_a_cut_off_is_the_greedy_of_the_cut_discount(cutoff: int) -> None:
     cut = rw.DiscountedLoss(discount=lambda m: np.where(m < cutoff, 1 / np.log2(1.0 + m), 0.0), name="cut")
