@@ -214,7 +214,7 @@ REFUSED: dict[str, tuple[dict[str, Any], type[Exception], str]] = {
     "list mask": ({"mask": [True]}, TypeError, "mask must be a tensor, got list"),
     "target's shape": ({"target": LABELS[0]}, ValueError, r"target has shape \(3,\) but scores have \(2, 3\)"),
     "mask's shape": ({"mask": LABELS.T > 0}, ValueError, r"mask has shape \(3, 2\) but scores have \(2, 3\)"),
-    "qid's shape": ({**FLAT, "qid": torch.arange(2)}, ValueError, r"qid has shape \(2,\) but scores have \(3,\)"),
+    "qid's shape": ({**FLAT, "qid": torch.arange(2)}, ValueError, r"qid has shape \(2,\); scores of shape \(3,\) need"),
     "qid of rows": ({"qid": LABELS}, ValueError, r"qid needs flat scores \(n,\).*flatten them, or leave qid out"),
     "qid of floats": ({**FLAT, "qid": torch.ones(3)}, TypeError, "qid must be integers, got torch.float32"),
     "qid of booleans": ({**FLAT, "qid": torch.ones(3).bool()}, TypeError, "qid must be integers, got torch.bool"),

@@ -53,27 +53,12 @@ def loss_of_batch(batch: Batch, objective: Objective | str, asked: Asked, memory
     check_ranked(batch.scores, ranked)  # joined: one process may have a single sample
     scores, target = as_rows(batch.scores, ranked), as_rows(batch.target, ranked)
     mask = None if batch.mask is None else as_rows(batch.mask, ranked)
-    function, told = operator.function_for(scores, options)
-    value: Tensor = function.apply(scores, target, mask, batch.qid, *told)[0]
+    value, _ = operator.evaluate(scores, target, mask, batch.qid, options)
     if memory is not None:
         write(memory, entries)
     if reduction == "none" and batch.scores.dim() > 2:
         return value.view(batch.scores.movedim(ranked, -1).shape[:-1])
     return value
-
-
-def rank_sort_of_batch(batch: Batch, objective: Objective | str, asked: Asked) -> tuple[Tensor, Tensor]:
-    """The ranking and the sorting part of a flat batch, which do not depend on how its qualities were found."""
-    scores, target = batch[:2]
-    if getattr(scores, "ndim", 1) > 1:
-        raise ValueError(
-            f"scores have shape {tuple(scores.shape)} but must be flat, (n,); pass scores.flatten(), target.flatten() "
-            "and, for several images, qid= with the image of each sample"
-        )
-    if isinstance(target, Tensor):
-        batch = batch._replace(target=target.detach())
-    parts = loss_of_batch(batch, objective, asked)
-    return parts[0], parts[1]
 
 
 def _check(batch: Batch, dim: int | None, memory: ScoreMemory | None) -> int:

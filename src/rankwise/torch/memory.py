@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from rankwise.arguments import check_whole
-from rankwise.torch.layout import check_per_row, compute_dtype, precise, read_samples, refuse_scores
+from rankwise.torch.layout import check_beside, check_per_row, compute_dtype, precise, read_samples, refuse_scores
 
 
 class Entries(NamedTuple):
@@ -106,8 +106,7 @@ def check_batch(memory: Any, scores: Tensor, index: Any, dim: int) -> None:
             f"scores have shape {tuple(scores.shape)} but the memory has n_outputs={n_outputs}; create it with "
             f"ScoreMemory({n}, n_outputs={scores.shape[1] if scores.dim() > 1 else 1})"
         )
-    if memory.scores.device != scores.device:
-        raise ValueError(f"memory is on {memory.scores.device} but scores are on {scores.device}; move it with .to()")
+    check_beside("memory", memory.scores, "scores", scores)
     check_per_row("index", index, "scores", scores)
 
 

@@ -149,13 +149,15 @@ class Outcome(NamedTuple):
 
 def queries_counted(filled: Tensor, empty: str) -> Tensor:
     """The number of queries that a mean is taken over."""
-    return filled.sum() if empty == "skip" else filled.new_full((), filled.shape[0], dtype=torch.int64)
+    return (filled if empty == "skip" else torch.ones_like(filled)).sum()
 
 
-def share_of_query(filled: Tensor, empty: str, reduction: str) -> Tensor:
-    """The factor of each query's value in the sum over queries."""
-    if reduction == "sum":
-        return filled.new_ones((), dtype=torch.float32)
+def share_of_query(filled: Tensor, empty: str, reduction: str) -> Tensor | float | None:
+    """The factor of each query's value in the sum over queries, a number if it is 1; None if there is no sum."""
+    if reduction == "none":
+        return None
+    if reduction == "sum" or (filled.shape[0] == 1 and not torch.compiler.is_compiling()):
+        return 1.0
     return 1.0 / queries_counted(filled, empty).clamp(min=1).to(precise(filled.device))
 
 
