@@ -317,7 +317,7 @@ OPTIONS: list[tuple[tuple[Any, Any], dict[str, Any], type[Exception], str]] = [
     (DIRECT, {"epsilon": -1.0}, ValueError, "epsilon must be positive.*got -1.0"),
     (DIRECT, {"epsilon": NAN}, ValueError, "epsilon must be.*finite"),
     (DIRECT, {"epsilon": INF}, ValueError, "epsilon must be.*finite"),
-    (DIRECT, {"epsilon": "1"}, TypeError, "epsilon must be a number"),
+    (DIRECT, {"epsilon": "1"}, ValueError, "epsilon must be positive"),
     (DIRECT, {"update": "both"}, ValueError, "'positive', 'negative'"),
     (DIRECT, {"loss": rw.ZeroOne()}, ValueError, "takes labels, not rankings"),
     (DIRECT, {"loss": 3}, TypeError, "name or a Loss"),
