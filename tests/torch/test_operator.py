@@ -23,7 +23,7 @@ from torch_versions import needs_a_recent_compiler  # noqa: E402
 
 import rankwise.torch as rwt  # noqa: E402
 from rankwise.torch import functional, operator  # noqa: E402
-from rankwise.torch.objective import RankSort, key_of, objective_of, posed  # noqa: E402
+from rankwise.torch.objective import RankSort, objective_of, posed  # noqa: E402
 
 # PyTorch's notices to itself, while it compiles.
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning:torch.*")
@@ -142,8 +142,8 @@ def test_a_compiled_function_keeps_the_objective_that_it_was_made_with(compiled:
 
 def test_keys_are_names_where_they_can_be_and_die_with_their_objects() -> None:
     known, own = posed("ap", rw.Smooth(0.5)), posed(OWN, rw.Smooth(0.5))
-    assert key_of(known) == key_of(posed("ap", rw.Smooth(0.5))) != key_of(posed("ap", rw.Smooth(0.6)))
-    key = key_of(own)
+    assert known.key() == posed("ap", rw.Smooth(0.5)).key() != posed("ap", rw.Smooth(0.6)).key()
+    key = own.key()
     assert objective_of(key) is own
     del own
     gc.collect()
@@ -211,7 +211,7 @@ def test_the_operator_passes_the_checks_of_pytorch(backend: str) -> None:
         for objective in (posed("ap", rw.Hinge()), posed("ndcg", rw.Smooth()), posed("ap", RankSort())):
             if objective.parts and given[0].dim() > 1:
                 continue
-            options = (None, key_of(objective), False, backend)
+            options = (None, objective.key(), False, backend)
             torch.library.opcheck(torch.ops.rankwise.rank_loss, (*given, *options))
 
 

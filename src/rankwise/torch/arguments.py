@@ -42,7 +42,7 @@ class Given(Options, total=False):
 
 
 class Asked(NamedTuple):
-    """The options, with their defaults."""
+    """The options, with their defaults, as `checked` returns them."""
 
     dim: int | None = None
     ignore_index: int | None = None

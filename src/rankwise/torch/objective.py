@@ -6,7 +6,7 @@ An operator that PyTorch compiles takes strings, not objects. So an objective ha
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 from weakref import WeakValueDictionary
 
 import numpy as np
@@ -51,6 +51,13 @@ class Objective:
         what = "two different grades" if graded else "positives or no negatives"
         return f"no {what} and so no ranking loss"
 
+    def key(self) -> str:
+        """The key by which an operator finds it as long as it is alive."""
+        # Of what the library knows, keys are the same in every process.
+        key = f"{self.surrogate!r} of {self.known}" if self.known else f"{type(self.surrogate).__name__} #{id(self)}"
+        _BY_KEY[key] = self
+        return key
+
 
 @dataclass(frozen=True)
 class RankSort(Surrogate):
@@ -65,8 +72,7 @@ class RankSort(Surrogate):
 
     def solve_binary(self, scores: NDArray[np.floating], queries: Queries, loss: Loss, n_threads: int = 1) -> Solved:
         found = solve_rank_sort(scores, queries, queries.truth, self.width, n_threads)  # type: ignore[arg-type]
-        n_pos, n_neg = queries.counts
-        return Solved(found.values, found.values, n_pos, n_neg, found.gradients)
+        return Solved(found.values, found.values, *queries.counts, found.gradients)
 
     solve_graded = solve_binary
 
@@ -107,21 +113,11 @@ def _make(loss: LossLike, surrogate: str | Surrogate | type[Surrogate], *paramet
     return kind(accepted, made, str(loss) if named else "")
 
 
-def key_in_graph(loss: LossLike, surrogate: str | Surrogate | type[Surrogate], *parameters: float) -> str:
+def key_in_graph(*described: Any) -> str:
     """The key of an objective that is kept for good."""
-    found = _make(loss, surrogate, *parameters)
+    found = _make(*described)
     _IN_GRAPHS.add(found)
-    return key_of(found)
-
-
-def key_of(objective: Objective | str) -> str:
-    """The key by which an operator finds an objective as long as it is alive."""
-    if isinstance(objective, str):
-        return objective
-    known, surrogate = objective.known, objective.surrogate  # such keys are the same in every process
-    key = f"{surrogate!r} of {known}" if known else f"{type(surrogate).__name__} #{id(objective)}"
-    _BY_KEY[key] = objective
-    return key
+    return found.key()
 
 
 def objective_of(key: Objective | str) -> Objective:

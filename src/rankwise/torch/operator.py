@@ -14,7 +14,7 @@ from torch import Tensor
 
 from rankwise.torch import core, on_device
 from rankwise.torch.layout import compute_dtype, precise
-from rankwise.torch.objective import Objective, Outcome, key_of, objective_of, refuse_empty, share_of_query
+from rankwise.torch.objective import Objective, Outcome, objective_of, refuse_empty, share_of_query
 
 _Outputs = tuple[Tensor, Tensor, Tensor, Tensor]
 
@@ -260,7 +260,8 @@ def evaluate(
     mapped = not torch.compiler.is_compiling() and torch._C._are_functorch_transforms_active()
     function = _Mapped if mapped else _Traced
     # The objective itself stays alive with the options of the caller.
-    given = ignore_index, key_of(objective), empty == "error", backend
+    key = objective if isinstance(objective, str) else objective.key()
+    given = ignore_index, key, empty == "error", backend
     values, filled, *_ = function.apply(scores, target, mask, qid, *given)
     return _reduced(values, share_of_query(filled, empty, reduction), scores, qid), filled
 
