@@ -300,7 +300,7 @@ REFUSED: dict[str, tuple[Case, str]] = {
     "qid": differ(structured_hinge, _FLAT, _RAGGED, r"use of qid=, got \[False, True"),
     "dtype": differ(structured_hinge, _FLAT, _SINGLE, r"dtype, got \[torch.float64, torch.float32"),
     "lists of one sample": differ(structured_hinge, samples(23, 1), samples(9, 1), r"has length 1.*pass dim=0"),
-    "dim": differ(functional.structured_hinge, _ROWS, samples(9, 6), r"pass dim, .*dim=1 \(or -1\): each row"),
+    "dim": differ(functional.structured_hinge, _ROWS, samples(9, 6), r"pass dim, .*dim=-1: each row"),
     "classes": differ(structured_hinge, _ROWS, samples(9, 4), r"dimensions 0 and 0, got \[\(23, 6\), \(9, 4\)", dim=0),
     "a target that is almost ignored": differ(
         structured_hinge, _FLAT, _ALMOST, f"is {UNNAMED + 1}; grades must be finite", ignore_index=UNNAMED

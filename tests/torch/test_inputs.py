@@ -237,18 +237,7 @@ REFUSED: dict[str, tuple[dict[str, Any], type[Exception], str]] = {
     "no dim": (
         {"dim": None},
         ValueError,
-        r"scores have shape \(2, 3\); pass dim.*dim=0: each column's 2 samples are ranked, one query per class "
-        r"\(3 in all\); dim=1 \(or -1\): each row is one list of 3 \(2 in all\)$",
-    ),
-    "no dim of a column": (
-        {"scores": GOOD[:, :1], "target": LABELS[:, :1], "dim": None},
-        ValueError,
-        r"scores have shape \(2, 1\); pass dim.*dim=0: .*dim=1 \(or -1\): .* pass scores\.squeeze\(1\)",
-    ),
-    "no dim of a cube": (
-        {"scores": GOOD[:, None], "target": LABELS[:, None], "dim": None},
-        ValueError,
-        r"shape \(2, 1, 3\); pass dim.*dim=0: the 2 samples.*dim=-1: each row of the last dimension is one list of 3",
+        r"\(2, 3\); pass dim.*dim=0: the 2 samples of each column.*dim=-1: each row is one list of 3.*scores.flatten\(\)",
     ),
     "a column": (
         {"scores": GOOD[:, :1], "target": LABELS[:, :1]},

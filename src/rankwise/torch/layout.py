@@ -76,7 +76,11 @@ def check_samples(scores: Tensor, target: Tensor, mask: Tensor | None, qid: Tens
         check_per_row("qid", qid, "scores", scores)
     if dim is None:
         if scores.dim() > 1:
-            raise ValueError(f"scores have shape {tuple(scores.shape)}; pass dim, {_readings(scores)}")
+            raise ValueError(
+                f"scores have shape {tuple(scores.shape)}; pass dim, the dimension to rank along. dim=0: the "
+                f"{scores.shape[0]} samples of each column are ranked, one query per class; dim=-1: each row is one "
+                f"list of {scores.shape[-1]}. For one query, pass scores.flatten() and target.flatten()"
+            )
         return -1
     if not is_whole(dim):
         raise TypeError(f"dim must be an integer or None, got {type(dim).__name__}")
@@ -115,21 +119,6 @@ def check_ranked(scores: Tensor, dim: int) -> None:
         f"{what}: a batch of a single sample has nothing to rank, and its loss is 0. Drop such batches "
         "(drop_last=True in a DataLoader). If the sample is one list, pass dim=-1",
         stacklevel=2,
-    )
-
-
-def _readings(scores: Tensor) -> str:
-    """What each choice of dim would mean for scores of this shape."""
-    first, last = scores.shape[0], scores.shape[-1]
-    if scores.dim() > 2:
-        return (
-            f"the dimension to rank along. dim=0: the {first} samples are ranked, one query per position in the other "
-            f"dimensions; dim=-1: each row of the last dimension is one list of {last}"
-        )
-    column = f"; for one query of {first} pass scores.squeeze(1) and target.squeeze(1)" if last == 1 else ""
-    return (
-        f"the dimension to rank along. dim=0: each column's {first} samples are ranked, one query per class ({last} in "
-        f"all); dim=1 (or -1): each row is one list of {last} ({first} in all){column}"
     )
 
 

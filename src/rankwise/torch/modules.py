@@ -44,9 +44,8 @@ class RankLoss(torch.nn.Module):
 
     See Also
     --------
-    functional.rank_loss : The same loss as a function; the losses with names of their own have functions, too.
+    functional.rank_loss : The same loss as a function.
     rankwise.evaluate : The same for NumPy arrays.
-    ScoreMemory : Ranks small batches among all samples of the data set.
 
     {torch_examples}
     >>> loss = rwt.RankLoss("mrr", "smooth")(scores, target)
@@ -129,8 +128,9 @@ class RankHingeLoss(RankLoss):
 class APHingeLoss(RankHingeLoss):
     """Structured hinge of average precision (AP), an upper bound on scale·(1 − AP).
 
-    It takes the place of `torch.nn.BCEWithLogitsLoss` where positives are to be ranked above negatives. Scores are raw
-    outputs: no sigmoid is needed.
+    It takes the place of `torch.nn.BCEWithLogitsLoss` where positives are to be ranked above negatives. The further a
+    positive lies below the negatives, the more it counts, without limit, so that a wrong label can dominate the loss.
+    The AP of a small batch is easier than that of the data set: use large batches or a `ScoreMemory`.
 
     Parameters
     ----------
@@ -141,12 +141,6 @@ class APHingeLoss(RankHingeLoss):
     --------
     RankHingeLoss : The formula, and other losses.
     ErrorDrivenLoss : Bounded updates, for fine-tuning after cross-entropy and for noisy labels.
-
-    Notes
-    -----
-    The further a positive lies below the negatives, the more it counts, without limit. A wrong label can therefore
-    dominate the loss; `ErrorDrivenLoss` limits each positive to its share. The AP of a small batch is easier than that
-    of the data set, so use large batches or a `ScoreMemory`.
 
     {torch_examples}
     >>> rwt.APHingeLoss()(scores, target).item()
@@ -205,6 +199,8 @@ class SmoothRankLoss(RankLoss):
 
     c_k is a soft count of the negatives j above the k-th positive. The value approximates the loss itself (1 − AP for
     "ap"): it is continuous and bounded, but not convex. See `rankwise.smooth_loss` for w, D and C, and for grades.
+    Positives farther than width from every negative get no gradient, even if they are ranked wrong: use this loss to
+    refine a model that already ranks well.
 
     Parameters
     ----------
@@ -215,11 +211,6 @@ class SmoothRankLoss(RankLoss):
     See Also
     --------
     ErrorDrivenLoss : Its updates do not vanish for positives far below the negatives.
-
-    Notes
-    -----
-    Positives farther than width from every negative get no gradient, even if they are ranked wrong. Use this loss
-    to refine a model that already ranks well.
 
     {torch_examples}
     >>> round(rwt.SmoothRankLoss("ndcg", width=0.5)(scores, target).item(), 4)
@@ -236,8 +227,10 @@ class ErrorDrivenLoss(RankLoss):
     """Error-driven loss: AP-loss of Chen et al. (2019) for "ap", and its like for other losses.
 
     Each positive hands its ranking error to the negatives above it, in proportion to how far above they are. The
-    backward pass returns this update, which is not the derivative of the value. Do not compare it with finite
-    differences or use it in a line search.
+    backward pass returns this update, which is not the derivative of the value: do not use it in a line search. The
+    update of a positive is at most its share of the loss, however far it lies below the negatives, and does not vanish
+    while it is ranked wrong. This suits fine-tuning after cross-entropy, noisy labels and, with a `ScoreMemory`, small
+    batches.
 
     Parameters
     ----------
@@ -252,13 +245,6 @@ class ErrorDrivenLoss(RankLoss):
     --------
     SmoothRankLoss : A value whose true gradient is returned.
     RankSortLoss : For detectors whose positives have a quality, such as the IoU of a box.
-    ScoreMemory : Ranks small batches among all samples of the data set.
-
-    Notes
-    -----
-    The update of a positive is at most its share of the loss, however far it lies below the negatives, and does not
-    vanish while it is ranked wrong. This suits fine-tuning after cross-entropy, noisy labels and, with a
-    `ScoreMemory`, small batches.
 
     {torch_examples}
     >>> rwt.ErrorDrivenLoss(width=0.5)(scores, target).item()
