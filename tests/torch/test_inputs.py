@@ -74,19 +74,6 @@ def test_going_backward_twice_gives_the_same_and_three_times_needs_the_graph(red
         value.backward()
 
 
-@pytest.mark.parametrize("changed", ["scores", "target", "mask", "qid"])
-def test_what_is_changed_between_two_backward_passes_is_noticed(changed: str) -> None:
-    scores, target = batch(12)
-    leaf = scores.clone().requires_grad_()
-    given = {"scores": leaf * 1.0, "target": target, "mask": torch.arange(12) < 10, "qid": torch.arange(12) % 2}
-    value = structured_hinge(given["scores"], given["target"], mask=given["mask"], qid=given["qid"])
-    value.backward(retain_graph=True)
-    with torch.no_grad():
-        given[changed].copy_(given[changed].flip(0))
-    with pytest.raises(RuntimeError, match="modified by an inplace operation"):
-        value.backward()
-
-
 def test_gradients_accumulate_and_outlive_later_calls() -> None:
     scores, target = batch(3, 7)
     leaf = scores.clone().requires_grad_()
@@ -237,7 +224,7 @@ REFUSED: dict[str, tuple[dict[str, Any], type[Exception], str]] = {
     "no dim": (
         {"dim": None},
         ValueError,
-        r"\(2, 3\); pass dim.*dim=0: the 2 samples of each column.*dim=-1: each row is one list of 3.*scores.flatten\(\)",
+        r"\(2, 3\); pass dim.*dim=0: the 2 samples of each column.*dim=-1: each row is one list of 3.*scores.flatten",
     ),
     "a column": (
         {"scores": GOOD[:, :1], "target": LABELS[:, :1]},

@@ -149,11 +149,13 @@ def queries_counted(filled: Tensor, empty: str) -> Tensor:
 
 
 def share_of_query(filled: Tensor, empty: str, reduction: str) -> Tensor | float | None:
-    """The factor of each query's value in the sum over queries, a number if it is 1; None if there is no sum."""
+    """The factor of each query's value in the sum over queries; None if there is no sum."""
     if reduction == "none":
         return None
-    if reduction == "sum" or (filled.shape[0] == 1 and not torch.compiler.is_compiling()):
+    if reduction == "sum":
         return 1.0
+    if not torch.compiler.is_compiling() and (empty != "skip" or filled.shape[0] == 1):  # a number takes less time
+        return 1.0 / max(filled.shape[0], 1)
     return 1.0 / queries_counted(filled, empty).clamp(min=1).to(precise(filled.device))
 
 

@@ -1,8 +1,9 @@
 """The rank losses as one PyTorch operator, and their semi-gradient.
 
 `solve` solves a batch without gradient. The operator `rankwise::rank_loss` calls it, can be compiled (a fake kernel
-gives the shapes) and can be mapped by torch.func.vmap. `evaluate` adds the reduction and the gradient: backward
-multiplies the semi-gradient found in the forward pass, and cannot be differentiated again.
+gives the shapes) and can be mapped by torch.func.vmap. Where neither is asked for, `solve` is called without it, which
+saves time. `evaluate` adds the reduction and the gradient: backward multiplies the semi-gradient found in the forward
+pass, and cannot be differentiated again.
 """
 
 from __future__ import annotations
@@ -29,9 +30,8 @@ class Options(NamedTuple):
     backend: str
 
 
-# Gradients of the arguments other than scores: target, mask, qid and the options, of which the operator takes fewer.
+# Gradients of the arguments other than scores: target, mask, qid and the options.
 _NO_GRADIENTS = (None,) * (3 + len(Options._fields))
-_NO_GRADIENTS_OF_OPERATOR = _NO_GRADIENTS[:-1]
 
 
 def solve(
@@ -69,11 +69,13 @@ _SCHEMA = (
 )
 
 
-@torch.library.custom_op("rankwise::rank_loss", mutates_args=(), schema=_SCHEMA)
-def rank_loss(scores: Any, target: Any, mask: Any, qid: Any, *options: Any) -> _Outputs:
+def _outputs(scores: Any, target: Any, mask: Any, qid: Any, *options: Any) -> _Outputs:
     """`solve` as an operator; without qid, the query of each sample is an empty tensor."""
     values, filled, gradient, query = solve(scores, target, mask, qid, *options)
     return values, filled, gradient, filled.new_empty(0, dtype=torch.int64) if query is None else query
+
+
+rank_loss = torch.library.custom_op("rankwise::rank_loss", _outputs, mutates_args=(), schema=_SCHEMA)
 
 
 @rank_loss.register_fake
@@ -116,28 +118,26 @@ def _(info: Any, in_dims: tuple[int | None, ...], *args: Any) -> tuple[_Outputs,
 def _reduced(values: Tensor, share: Tensor | float | None, scores: Tensor, qid: Tensor | None) -> Tensor:
     """Values (…, Q), one of each query of scores, in the type of their gradient; summed by their shares if given."""
     if share is not None:
-        values = (values * share if isinstance(share, Tensor) else values).sum(-1)
+        values = _times(share, values).sum(-1)
     elif scores.dim() == 1 and qid is None:
         values = values.squeeze(-1)
     return values.to(compute_dtype(scores))
 
 
-def _by_sample(grad: Tensor, gradient: Tensor, query: Tensor | None) -> Tensor:
-    """The factor of each sample's gradient, from that of each query's value, (…, Q), or of all, (…, 1)."""
-    grad = grad.to(gradient.dtype)
-    if query is not None:
-        return grad[..., query]
-    return grad if grad.dim() == gradient.dim() else grad[..., None]
-
-
-def _over_parts(gradient: Tensor, dim: int, dtype: torch.dtype) -> Tensor:
-    """The sum over the parts of an objective, if it has several, in the type of the scores."""
-    return (gradient.sum(0) if gradient.dim() > dim else gradient).to(dtype)
+def _times(share: Tensor | float, values: Tensor) -> Tensor:
+    """The product, in less time if the share is 1."""
+    return values if isinstance(share, float) and share == 1.0 else values * share
 
 
 def _semi_gradient(grad: Tensor, gradient: Tensor, query: Tensor | None, scores: Tensor) -> Tensor:
-    """The gradient of Σ_q grad_q·value_q in the scores."""
-    return _over_parts(_by_sample(grad, gradient, query) * gradient, scores.dim(), scores.dtype)
+    """The gradient of Σ_q grad_q·value_q in the scores; grad (…, Q), or (…, 1) for all. Sums over parts."""
+    grad = grad.to(gradient.dtype)
+    if query is not None:
+        grad = grad[..., query]
+    elif grad.dim() < gradient.dim():
+        grad = grad[..., None]
+    found = grad * gradient
+    return (found.sum(0) if found.dim() > scores.dim() else found).to(scores.dtype)
 
 
 class _SemiGradient(torch.autograd.Function):
@@ -161,8 +161,8 @@ class _SemiGradient(torch.autograd.Function):
         )
 
 
-class _Traced(torch.autograd.Function):
-    """`rank_loss` with its semi-gradient, as PyTorch compiles it."""
+class _Compiled(torch.autograd.Function):
+    """The value with its semi-gradient, as PyTorch compiles it: the compiler accepts no jvp."""
 
     generate_vmap_rule = True
 
@@ -174,25 +174,32 @@ class _Traced(torch.autograd.Function):
         mask: Tensor | None,
         qid: Tensor | None,
         ignore_index: int | None,
-        objective: str,
-        refuse: bool,
+        objective: Objective | str,
+        empty: str,
+        reduction: str,
         backend: str,
     ) -> _Outputs:
-        found: _Outputs = rank_loss(scores, target, mask, qid, ignore_index, objective, refuse, backend)
-        return found
+        run = rank_loss if isinstance(objective, str) else _outputs
+        values, *rest = run(scores, target, mask, qid, ignore_index, objective, empty == "error", backend)
+        return _reduced(values, share_of_query(rest[0], empty, reduction), scores, qid), *rest
 
     @staticmethod
     def setup_context(ctx: Any, inputs: Any, output: _Outputs) -> None:
-        _, filled, gradient, query = output
-        ctx.mark_non_differentiable(filled, gradient, query)
-        ctx.is_ragged = inputs[3] is not None
-        ctx.save_for_backward(gradient, query, inputs[0])
+        ctx.empty, ctx.reduction, ctx.is_ragged = inputs[6], inputs[7], inputs[3] is not None
+        ctx.mark_non_differentiable(*output[1:])
+        ctx.save_for_backward(*output[1:], inputs[0])
 
     @staticmethod
     def backward(ctx: Any, grad: Tensor, *rest: Any) -> Any:
-        gradient, query, scores = ctx.saved_tensors
+        filled, gradient, query, scores = ctx.saved_tensors
+        share = share_of_query(filled, ctx.empty, ctx.reduction)
+        by_query = share is None and ctx.is_ragged
+        if share is not None:
+            grad = _times(share, grad)[..., None]
+        elif scores.dim() == 1 and not ctx.is_ragged:
+            grad = grad[..., None]
         scaled = _SemiGradient.apply if torch.is_grad_enabled() else _semi_gradient
-        return scaled(grad, gradient, query if ctx.is_ragged else None, scores), *_NO_GRADIENTS_OF_OPERATOR
+        return scaled(grad, gradient, query if by_query else None, scores), *_NO_GRADIENTS
 
 
 def _refuse_forward_mode(ctx: Any, *grads: Any) -> Any:
@@ -201,69 +208,39 @@ def _refuse_forward_mode(ctx: Any, *grads: Any) -> Any:
     )
 
 
-class _Mapped(_Traced):
-    """The same under torch.func, where forward mode may be requested; the compiler accepts no jvp at all."""
+class _Mapped(_Compiled):
+    """The same under torch.func."""
 
     jvp = staticmethod(_refuse_forward_mode)
 
 
 class _Eager(torch.autograd.Function):
-    """`evaluate` without the operator around `solve`; backward gives away the gradient's memory.
-
-    A second backward pass, after retain_graph=True, solves again.
-    """
+    """The same without transforms, for which PyTorch would bind the arguments anew at every call."""
 
     jvp = staticmethod(_refuse_forward_mode)
+    backward = _Compiled.backward
 
     @staticmethod
-    def forward(ctx: Any, scores: Tensor, target: Tensor, mask: Any, qid: Any, *given: Any) -> tuple[Tensor, Tensor]:
-        options = Options(*given)
-        ctx.solve = options.ignore_index, options.objective, options.empty == "error", options.backend
-        ctx.dim, ctx.dtype = scores.dim(), scores.dtype
-        values, filled, ctx.gradient, query = solve(scores, target, mask, qid, *ctx.solve)
-        ctx.share = share_of_query(filled, options.empty, options.reduction)
-        ctx.query = query if ctx.share is None else None
-        ctx.save_for_backward(scores, target, mask, qid)
-        ctx.mark_non_differentiable(filled)
-        return _reduced(values, ctx.share, scores, qid), filled
-
-    @staticmethod
-    def backward(ctx: Any, grad: Tensor, *rest: Any) -> Any:
-        gradient, ctx.gradient = ctx.gradient, None
-        if gradient is None:
-            gradient = solve(*ctx.saved_tensors, *ctx.solve).gradient
-        if isinstance(ctx.share, Tensor):
-            grad = grad * ctx.share
-        if ctx.share is not None or (ctx.dim == 1 and ctx.query is None):
-            grad = grad[..., None]
-        if torch.is_grad_enabled():
-            return _SemiGradient.apply(grad, gradient, ctx.query, ctx.saved_tensors[0]), *_NO_GRADIENTS
-        factor = _by_sample(grad, gradient, ctx.query)
-        try:
-            found = gradient if factor.numel() == 1 and factor.item() == 1.0 else gradient.mul_(factor)
-        except RuntimeError:  # a batch of gradients (is_grads_batched=True) does not fit in place
-            found = factor * gradient
-        return _over_parts(found, ctx.dim, ctx.dtype), *_NO_GRADIENTS
+    def forward(ctx: Any, *given: Any) -> tuple[Tensor, Tensor]:
+        output = _Compiled.forward(*given)
+        _Compiled.setup_context(ctx, given, output)
+        return output[:2]
 
 
 def evaluate(
-    scores: Tensor, target: Tensor, mask: Tensor | None, qid: Tensor | None, options: Options, traced: bool = False
+    scores: Tensor, target: Tensor, mask: Tensor | None, qid: Tensor | None, options: Options
 ) -> tuple[Tensor, Tensor]:
     """The value, or with reduction="none" those of all queries, with the semi-gradient; and which queries count, (Q,).
 
-    Scores as in `solve`. traced: keep what backward needs where PyTorch's checkpoints see it.
+    Scores as in `solve`.
     """
-    if is_plain(scores) and not traced and scores.device.type == "cpu":
-        found: tuple[Tensor, Tensor] = _Eager.apply(scores, target, mask, qid, *options)
-        return found
-    ignore_index, objective, empty, reduction, backend = options
-    mapped = not torch.compiler.is_compiling() and torch._C._are_functorch_transforms_active()
-    function = _Mapped if mapped else _Traced
-    # The objective itself stays alive with the options of the caller.
-    key = objective if isinstance(objective, str) else objective.key()
-    given = ignore_index, key, empty == "error", backend
-    values, filled, *_ = function.apply(scores, target, mask, qid, *given)
-    return _reduced(values, share_of_query(filled, empty, reduction), scores, qid), filled
+    function: type[torch.autograd.Function] = _Eager
+    if not is_plain(scores):
+        function = _Compiled if torch.compiler.is_compiling() else _Mapped
+        if not isinstance(options.objective, str):  # it lives as long as the options of the caller
+            options = options._replace(objective=options.objective.key())
+    value, filled, *_ = function.apply(scores, target, mask, qid, *options)  # type: ignore[no-untyped-call]
+    return value, filled
 
 
 def is_plain(values: Tensor) -> bool:

@@ -144,7 +144,7 @@ def _by_chunk(
     queries, labels, *reference = given
     again = queries.shape[0] > step and torch.is_grad_enabled()
     for begin in range(0, max(queries.shape[0], 1), step):
-        part = partial(_part, options=options, own=None if own is None else own + begin, again=again)
+        part = partial(_part, options=options, own=None if own is None else own + begin)
         chunk = (queries[begin : begin + step], labels[begin : begin + step], *reference)
         parts.append(checkpoint(part, *chunk, use_reentrant=False) if again else part(*chunk))
     values, filled = (torch.cat(one) for one in zip(*parts, strict=True))
@@ -161,18 +161,14 @@ def _part(
     *,
     options: operator.Options,
     own: int | None,
-    again: bool,
 ) -> tuple[Tensor, Tensor]:
-    """Values of some queries; query i is reference own + i and not ranked, unless own is None.
-
-    again: backward computes this again, so nothing may be kept for it.
-    """
+    """Values of some queries; query i is reference own + i and not ranked, unless own is None."""
     target = labels[:, None] == reference_labels
     mask = None
     if own is not None:
         mask = torch.ones_like(target)
         mask.diagonal(own).fill_(False)
-    return operator.evaluate(queries @ reference.T, target, mask, None, options, traced=again)
+    return operator.evaluate(queries @ reference.T, target, mask, None, options)
 
 
 @documented
