@@ -20,10 +20,9 @@ from rankwise.torch import functional  # noqa: E402
 from rankwise.torch.functional import rank_loss  # noqa: E402
 
 METRICS: dict[str, rw.Loss | str] = {
-    **{name: name for name in ("ap", "ndcg", "mrr", "auc", "f1", "zero-one", "ndcg@3", "ap@4", "precision@3")},
+    **{name: name for name in ("ap", "ndcg", "mrr", "auc", "zero-one", "ndcg@3", "ap@4", "precision@3")},
     "own": rw.DiscountedLoss(lambda k: 1 / (1 + k), lambda m: 0.7**m + 0.1 / m, name="own"),
     "own@5": rw.DiscountedLoss(lambda i: 1.0 / i, lambda m: 1.0 / (2.0 + m), k=5, gain=lambda y: y**2),
-    "step": rw.StepLoss(lambda i, j, p, n: -i / (p * (j + 0.5)), name="push"),
     "falling": FALLING,
 }
 SURROGATES: dict[str, rw.Surrogate] = {
@@ -57,7 +56,7 @@ PAIRS = [(metric, how) for how, one in SURROGATES.items() for metric in METRICS 
 
 def in_tensors(metric: str, how: str) -> bool:
     """Whether there are tensor operations: for losses with a discount, where (C2) holds or is not needed."""
-    if metric in ("f1", "zero-one", "step") or how in ("own", "direct", "direct, negative"):
+    if metric == "zero-one" or how in ("own", "direct", "direct, negative"):
         return False
     return not ("@" in metric and how.startswith("hinge"))
 
@@ -183,8 +182,8 @@ def test_surrogates_go_by_name_too_and_what_is_none_is_refused() -> None:
             make("map")
         with pytest.raises(TypeError, match="unexpected keyword argument 'margin'"):
             make("ap", margin=1.0)
-        with pytest.raises(ValueError, match="f1 has no discount, so it has no error-driven loss"):
-            make("f1", rw.ErrorDriven())
+        with pytest.raises(ValueError, match="zero-one has no discount, so it cannot be smoothed"):
+            make("zero-one", rw.ErrorDriven())
 
 
 @pytest.mark.parametrize("backend", ["core", "tensor"])

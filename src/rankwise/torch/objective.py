@@ -72,7 +72,8 @@ class RankSort(Surrogate):
 
     def solve_binary(self, scores: NDArray[np.floating], queries: Queries, loss: Loss, n_threads: int = 1) -> Solved:
         found = solve_rank_sort(scores, queries, queries.truth, self.width, n_threads)  # type: ignore[arg-type]
-        return Solved(found.values, found.values, *queries.counts, found.gradients)
+        n_pos, n_neg = queries.counts
+        return Solved(found.values, found.values, n_pos, n_neg, found.gradients)
 
     solve_graded = solve_binary
 

@@ -56,7 +56,7 @@ def solve(
                 "every device"
             )
         in_core = True
-    outcome = (core if in_core else on_device).solve_batch(scores, samples, qid, objective)
+    outcome: Outcome = (core if in_core else on_device).solve_batch(scores, samples, qid, objective)
     if refuse:
         refuse_empty(outcome.filled, objective.lacks(samples.grades is not None), qid)
     return outcome
@@ -239,7 +239,7 @@ def evaluate(
         function = _Compiled if torch.compiler.is_compiling() else _Mapped
         if not isinstance(options.objective, str):  # it lives as long as the options of the caller
             options = options._replace(objective=options.objective.key())
-    value, filled, *_ = function.apply(scores, target, mask, qid, *options)  # type: ignore[no-untyped-call]
+    value, filled, *_ = function.apply(scores, target, mask, qid, *options)
     return value, filled
 
 
