@@ -31,7 +31,7 @@ class RankLoss(torch.nn.Module):
     `RankLoss("ap", Hinge())`, and `SmoothRankLoss("ndcg", width=0.5)` is `RankLoss("ndcg", Smooth(width=0.5))`. The
     backward pass returns the gradient of the surrogate: a derivative, a semi-gradient or an update.
 
-    Call it as `loss(scores, target)`, with mask, qid, or index and memory as needed. See `forward`.
+    Call it as `loss(scores, target)`; see `forward` for mask, qid, index and memory.
 
     Parameters
     ----------
@@ -173,14 +173,10 @@ class NDCGHingeLoss(RankHingeLoss):
     RankHingeLoss : The formula, and other losses.
     rankwise.NDCG : The loss itself, with the definition of gains and discounts.
 
-    Examples
-    --------
-    >>> import torch
-    >>> from rankwise.torch import NDCGHingeLoss
-    >>> scores = torch.tensor([2.0, 1.0, 0.5, 1.0, 0.0])  # of a network, for two queries
-    >>> grades, query = torch.tensor([0, 1, 2, 1, 0]), torch.tensor([7, 7, 7, 9, 9])
-    >>> round(NDCGHingeLoss()(scores, grades, qid=query).item(), 4)
-    1.3189
+    {torch_examples}
+    >>> grades = torch.tensor([0, 2, 1, 0])
+    >>> round(rwt.NDCGHingeLoss(k=3)(scores, grades).item(), 4)
+    1.2951
     """
 
     @takes_also(Asked)
