@@ -74,17 +74,6 @@ def test_going_backward_twice_gives_the_same_and_three_times_needs_the_graph(red
         value.backward()
 
 
-def test_gradients_accumulate_and_outlive_later_calls() -> None:
-    scores, target = batch(3, 7)
-    leaf = scores.clone().requires_grad_()
-    structured_hinge(leaf, target).backward()
-    once = leaf.grad.clone()
-    _, other = with_gradient(structured_hinge, scores, ~target, scale=5.0)
-    assert torch.equal(leaf.grad, once)
-    structured_hinge(leaf, ~target, scale=5.0).backward()
-    torch.testing.assert_close(leaf.grad, once + other)
-
-
 @pytest.fixture
 def solved(monkeypatch: Any) -> list[Any]:
     """The scores that the core is given, with its relevance and starts."""

@@ -193,10 +193,8 @@ class RetrievalLoss(RankLoss):
     similarity : {"cosine", "dot"}, default "cosine"
         How embeddings are compared. "cosine" normalises them first, and "dot" takes them as they are.
     empty : {"zero", "skip", "error"}, default "skip"
-        Treatment of queries without positives (alone in their label) or without negatives. "zero" counts them as 0 in
-        the mean, "skip" leaves them out, and "error" raises ValueError.
-    reduction : {"mean", "sum", "none"}, default "mean"
-        How the values of the queries are combined. "none" returns one value per query.
+        Treatment of queries without positives (alone in their label) or without negatives, as of other losses.
+    {torch_reduction}
     chunk_size : int, optional
         Number of queries whose similarities are held at a time. Memory is O(chunk_size·R), and backward computes the
         similarities again. None takes as many as fit in 256 MiB.
