@@ -53,7 +53,8 @@ def loss_of_batch(batch: Batch, objective: Objective | str, asked: Asked, memory
     check_ranked(batch.scores, ranked)  # joined: one process may have a single sample
     scores, target = as_rows(batch.scores, ranked), as_rows(batch.target, ranked)
     mask = None if batch.mask is None else as_rows(batch.mask, ranked)
-    value, _ = operator.evaluate(scores, target, mask, batch.qid, options)
+    function, told = operator.function_for(scores, options)
+    value: Tensor = function.apply(scores, target, mask, batch.qid, *told)[0]
     if memory is not None:
         write(memory, entries)
     if reduction == "none" and batch.scores.dim() > 2:

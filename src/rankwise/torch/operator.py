@@ -1,9 +1,9 @@
 """The rank losses as one PyTorch operator, and their semi-gradient.
 
 `solve` solves a batch without gradient. The operator `rankwise::rank_loss` calls it, can be compiled (a fake kernel
-gives the shapes) and can be mapped by torch.func.vmap. Where neither is asked for, `solve` is called without it, which
-saves time. `evaluate` adds the reduction and the gradient: backward multiplies the semi-gradient found in the forward
-pass, and cannot be differentiated again.
+gives the shapes) and can be mapped by torch.func.vmap; eager calls do without it, which saves time. `function_for` adds
+the reduction and the gradient: backward multiplies the semi-gradient found in the forward pass, and cannot be
+differentiated again.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from torch import Tensor
 
 from rankwise.torch import core, on_device
 from rankwise.torch.layout import compute_dtype, precise
-from rankwise.torch.objective import Objective, Outcome, objective_of, refuse_empty, share_of_query
+from rankwise.torch.objective import Objective, objective_of, refuse_empty, share_of_query
 
 _Outputs = tuple[Tensor, Tensor, Tensor, Tensor]
 
@@ -43,8 +43,11 @@ def solve(
     objective: Objective | str,
     refuse: bool,
     backend: str,
-) -> Outcome:
-    """Solve scores (n,) for one query, (Q, n) for one query per row, or (n,) with qid (n,); refuse: empty queries."""
+) -> _Outputs:
+    """Solve scores (n,) for one query, (Q, n) for one query per row, or (n,) with qid (n,); refuse: empty queries.
+
+    As `Outcome`; without qid, the query of each sample is an empty tensor.
+    """
     objective = objective_of(objective)
     samples = objective.read(target, mask, ignore_index)
     in_core = backend == "core" or (backend == "auto" and scores.device.type == "cpu")
@@ -56,10 +59,10 @@ def solve(
                 "every device"
             )
         in_core = True
-    outcome: Outcome = (core if in_core else on_device).solve_batch(scores, samples, qid, objective)
+    values, filled, gradient, query = (core if in_core else on_device).solve_batch(scores, samples, qid, objective)
     if refuse:
-        refuse_empty(outcome.filled, objective.lacks(samples.grades is not None), qid)
-    return outcome
+        refuse_empty(filled, objective.lacks(samples.grades is not None), qid)
+    return values, filled, gradient, filled.new_empty(0, dtype=torch.int64) if query is None else query
 
 
 # Written out: older versions of PyTorch do not read annotations that are strings.
@@ -69,13 +72,7 @@ _SCHEMA = (
 )
 
 
-def _outputs(scores: Any, target: Any, mask: Any, qid: Any, *options: Any) -> _Outputs:
-    """`solve` as an operator; without qid, the query of each sample is an empty tensor."""
-    values, filled, gradient, query = solve(scores, target, mask, qid, *options)
-    return values, filled, gradient, filled.new_empty(0, dtype=torch.int64) if query is None else query
-
-
-rank_loss = torch.library.custom_op("rankwise::rank_loss", _outputs, mutates_args=(), schema=_SCHEMA)
+rank_loss = torch.library.custom_op("rankwise::rank_loss", solve, mutates_args=(), schema=_SCHEMA)
 
 
 @rank_loss.register_fake
@@ -174,13 +171,12 @@ class _Compiled(torch.autograd.Function):
         mask: Tensor | None,
         qid: Tensor | None,
         ignore_index: int | None,
-        objective: Objective | str,
+        objective: str,
         empty: str,
         reduction: str,
         backend: str,
     ) -> _Outputs:
-        run = rank_loss if isinstance(objective, str) else _outputs
-        values, *rest = run(scores, target, mask, qid, ignore_index, objective, empty == "error", backend)
+        values, *rest = rank_loss(scores, target, mask, qid, ignore_index, objective, empty == "error", backend)
         return _reduced(values, share_of_query(rest[0], empty, reduction), scores, qid), *rest
 
     @staticmethod
@@ -221,26 +217,25 @@ class _Eager(torch.autograd.Function):
     backward = _Compiled.backward
 
     @staticmethod
-    def forward(ctx: Any, *given: Any) -> tuple[Tensor, Tensor]:
-        output = _Compiled.forward(*given)
-        _Compiled.setup_context(ctx, given, output)
-        return output[:2]
+    def forward(ctx: Any, scores: Tensor, target: Tensor, mask: Any, qid: Any, *given: Any) -> tuple[Tensor, Tensor]:
+        ignore_index, objective, empty, reduction, backend = given
+        refuse = empty == "error"
+        values, filled, gradient, query = solve(scores, target, mask, qid, ignore_index, objective, refuse, backend)
+        value = _reduced(values, share_of_query(filled, empty, reduction), scores, qid)
+        _Compiled.setup_context(ctx, (scores, target, mask, qid, *given), (value, filled, gradient, query))
+        return value, filled
 
 
-def evaluate(
-    scores: Tensor, target: Tensor, mask: Tensor | None, qid: Tensor | None, options: Options
-) -> tuple[Tensor, Tensor]:
-    """The value, or with reduction="none" those of all queries, with the semi-gradient; and which queries count, (Q,).
+def function_for(scores: Tensor, options: Options) -> tuple[Any, Options]:
+    """The function of (scores, target, mask, qid, *options) that has a semi-gradient, and its options.
 
-    Scores as in `solve`.
+    Scores as in `solve`. It returns the value, or with reduction="none" those of all queries; and which queries count.
     """
-    function: type[torch.autograd.Function] = _Eager
-    if not is_plain(scores):
-        function = _Compiled if torch.compiler.is_compiling() else _Mapped
-        if not isinstance(options.objective, str):  # it lives as long as the options of the caller
-            options = options._replace(objective=options.objective.key())
-    value, filled, *_ = function.apply(scores, target, mask, qid, *options)
-    return value, filled
+    if is_plain(scores):
+        return _Eager, options
+    if not isinstance(options.objective, str):  # it lives as long as the options of the caller
+        options = options._replace(objective=options.objective.key())
+    return _Compiled if torch.compiler.is_compiling() else _Mapped, options
 
 
 def is_plain(values: Tensor) -> bool:

@@ -168,7 +168,10 @@ def _part(
     if own is not None:
         mask = torch.ones_like(target)
         mask.diagonal(own).fill_(False)
-    return operator.evaluate(queries @ reference.T, target, mask, None, options)
+    scores = queries @ reference.T
+    function, told = operator.function_for(scores, options)
+    values, filled, *_ = function.apply(scores, target, mask, None, *told)
+    return values, filled
 
 
 @documented
