@@ -203,6 +203,7 @@ CASES: dict[str, Case] = {
     "smooth loss, masked rows": hinge(_HOLES, function=smooth_loss, loss="ndcg", backend="tensor"),
     "error-driven loss": hinge(_RAGGED, function=functional.error_driven_loss, reduction="none"),
     "memory": hinge(_INDEXED, function=remembering),
+    "memory, a rank without samples": hinge(_INDEXED, IDLE, function=remembering),
     "memory, a query a class": hinge(_INDEXED_ROWS, function=remembering),
     "RankSort": rank_sort(),
     "RankSort, tensor operations": rank_sort(backend="tensor"),

@@ -170,7 +170,6 @@ class NDCGHingeLoss(RankHingeLoss):
 
     See Also
     --------
-    RankHingeLoss : The formula, and other losses.
     rankwise.NDCG : The loss itself, with the definition of gains and discounts.
 
     {torch_examples}
