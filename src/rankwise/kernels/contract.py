@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from enum import IntEnum
-from typing import Any, NamedTuple, Protocol
+from typing import NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -59,18 +59,7 @@ class LossTables(NamedTuple):
 
 
 class AnyLoss(Protocol):
-    """What is asked of a loss: its data, its conditions, and Δ of given rankings; see `rankwise.Loss`."""
-
-    name: str
-    proven: bool
-
-    def check(self, n_pos: int, n_neg: int) -> None: ...
-
-    def check_many(self, n_pos: Any, n_neg: Any) -> None: ...
-
-    def normaliser(self, n_pos: int, n_neg: int) -> float: ...
-
-    def normalisers(self, n_pos: Any, n_neg: Any) -> FloatArray: ...
+    """What kernels ask of a loss, which was checked before; see `rankwise.DiscountedLoss`."""
 
     def tables(self, n_pos: int, n: int) -> LossTables: ...
 

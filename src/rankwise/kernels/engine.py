@@ -29,23 +29,8 @@ def solve(
     scores: NDArray[np.floating], queries: Queries, loss: AnyLoss, scale: float, n_threads: int, k: int | None = None
 ) -> Solved:
     """Solve queries of a loss with a discount. k: the last place that counts, of a loss without (C2)."""
-    n, n_pos = scores.shape[0], queries.n_pos
-    if _is_one(scores, queries):
-        if k is not None:
-            loss.normaliser(n_pos, n - n_pos)
-        else:
-            loss.check(n_pos, n - n_pos)
-        return _solve_one(scores, queries, loss, scale, n_threads, k)
-    if k is not None:
-        loss.normalisers(*queries.counts[:, queries.counts.min(axis=0) > 0])
-    elif not loss.proven:
-        loss.check_many(*queries.counts)
-    return _solve_many(scores, queries, loss, scale, n_threads, k)
-
-
-def _is_one(scores: NDArray[np.floating], queries: Queries) -> bool:
-    """Whether this is a single query, with positives and negatives."""
-    return queries.starts.shape[0] == 2 and 0 < queries.n_pos < scores.shape[0]
+    is_one = queries.starts.shape[0] == 2 and 0 < queries.n_pos < scores.shape[0]
+    return (_solve_one if is_one else _solve_many)(scores, queries, loss, scale, n_threads, k)
 
 
 def predict(
@@ -59,9 +44,7 @@ def predict(
     if worst:  # a negative is above where its score is greater
         scores = _as_double(scores.copy())
         scores[queries.relevant] = np.nextafter(scores[queries.relevant], -np.inf)
-    loss.normalisers(*queries.counts[:, queries.counts.min(axis=0) > 0])
-    how = _solve_one if _is_one(scores, queries) else _solve_many
-    found = how(scores, queries, loss, 0.0, n_threads, None)
+    found = solve(scores, queries, loss, 0.0, n_threads)
     return found._replace(gradient=found.gradient.astype(dtype, copy=False))
 
 
@@ -76,14 +59,13 @@ def _solve_one(
             return solve_large(scores, queries, tables, scale, n_threads)
         return solve_large_cut(scores, queries, tables, k, scale, n_threads)
     above, positives = np.empty((1, n_pos + 1), np.int64), np.empty((1, n_pos), np.int64)
-    out, counts, gradient = np.empty((2, 1)), np.empty((2, 1), np.int64), np.empty(n)
-    found = (gradient, out, counts, above, positives)
+    out, gradient = np.empty((2, 1)), np.empty(n)
     how = (limit_of(scores), _loss_arguments(loss, n_pos, n, k), scale)
     wide = _as_double(scores)
-    if not solve_small(wide, queries.relevant, queries.starts, 0, 1, *how, *found, *room(n)):
+    if not solve_small(wide, queries.relevant, queries.starts, 0, 1, *how, gradient, out, above, positives, *room(n)):
         raise NotFiniteError
     ranking = FoundRanking(gradient.astype(scores.dtype, copy=False), above[0], positives[0])
-    return Solved(out[0], out[1], counts[0], counts[1], ranking.gradient, ranking)
+    return Solved(out[0], out[1], *queries.counts, ranking.gradient, ranking)
 
 
 def _solve_many(
@@ -91,34 +73,40 @@ def _solve_many(
 ) -> Solved:
     """Solve queries one after the other, the small ones in compiled loops, evenly divided among threads."""
     n_queries = queries.starts.shape[0] - 1
-    out, counts = np.zeros((2, n_queries)), np.zeros((2, n_queries), np.int64)
-    solved = Solved(out[0], out[1], counts[0], counts[1], np.empty_like(scores))
+    out, gradient = np.zeros((2, n_queries)), np.empty_like(scores)
     large = np.flatnonzero(queries.sizes >= LARGE)
     for q in large:
-        _solve_alone(scores, queries, int(q), loss, scale, n_threads, k, solved)
+        own = slice(queries.starts[q], queries.starts[q + 1])
+        if queries.counts[:, q].min() > 0:
+            found = _solve_one(scores[own], single_query(queries.relevant[own]), loss, scale, n_threads, k)
+            out[0, q], out[1, q], gradient[own] = found.value[0], found.loss[0], found.gradient
+        elif (np.abs(scores[own]) <= limit_of(scores)).all():
+            gradient[own] = 0.0
+        else:
+            raise NotFiniteError
     for first, last in runs_between(large, n_queries):
         most = int(queries.sizes[first:last].max())
         cuts = cuts_of(queries.starts, first, last, n_threads)
-        how, found = (limit_of(scores), _loss_arguments(loss, most, most, k), scale), (out, counts)
-        whole = (scores, queries, solved.gradient, most, how, found)
+        how = limit_of(scores), _loss_arguments(loss, most, most, k), scale
+        whole = (scores, queries, gradient, out, most, how)
         stops = run(_solve_run, [(*whole, a, b) for a, b in pairwise(cuts)])
         if any(stop < b for stop, b in zip(stops, cuts[1:], strict=True)):
             raise NotFiniteError
-    return solved
+    return Solved(out[0], out[1], *queries.counts, gradient)
 
 
 def _solve_run(
     scores: NDArray[np.floating],
     queries: Queries,
     gradient: NDArray[np.floating],
+    out: NDArray[np.float64],
     most: int,
     how: tuple[Any, ...],
-    found: tuple[Any, ...],
     first: int,
     last: int,
 ) -> int:
     """`solve_small` for queries first ≤ q < last; of float32, a few at a time, in copies that stay in the caches."""
-    starts, rest = queries.starts, (*found, _NO_RANKING, _NO_RANKING, *room(most))
+    starts, rest = queries.starts, (out, _NO_RANKING, _NO_RANKING, *room(most))
     if scores.dtype == np.float64:
         return int(solve_small(scores, queries.relevant, starts, first, last, *how, gradient, *rest))
     copies = np.empty((2, min(_AT_ONCE, int(starts[last] - starts[first])) + most))
@@ -146,29 +134,6 @@ def _loss_arguments(loss: AnyLoss, n_pos: int, n: int, k: int | None) -> tuple[A
     """What `solve_small` is told of the loss. A plain tuple: Numba takes a named one apart far more slowly."""
     tables = tuple(loss.tables(n_pos, n))
     return tables if k is None else (*tables, k)
-
-
-def _solve_alone(
-    scores: NDArray[np.floating],
-    queries: Queries,
-    q: int,
-    loss: AnyLoss,
-    scale: float,
-    n_threads: int,
-    k: int | None,
-    solved: Solved,
-) -> None:
-    """A large query among others."""
-    part = slice(queries.starts[q], queries.starts[q + 1])
-    own, alone = scores[part], single_query(queries.relevant[part])
-    solved.n_pos[q], solved.n_neg[q] = alone.n_pos, own.shape[0] - alone.n_pos
-    if 0 < alone.n_pos < own.shape[0]:
-        found = _solve_one(own, alone, loss, scale, n_threads, k)
-        solved.value[q], solved.loss[q], solved.gradient[part] = found.value[0], found.loss[0], found.gradient
-    elif (np.abs(own) <= limit_of(own)).all():
-        solved.gradient[part] = 0.0
-    else:
-        raise NotFiniteError
 
 
 def runs_between(large: NDArray[np.int64], n_queries: int) -> Iterator[tuple[int, int]]:

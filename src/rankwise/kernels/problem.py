@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,18 +18,23 @@ from rankwise.queries import FoundRanking, Solved, solved_alone
 
 
 class Problem(NamedTuple):
-    """Positives in descending order, negatives as given, positions of both, and the loss (see steps.py)."""
+    """Positives in descending order, negatives as given, the loss (see steps.py), and the positions of both."""
 
     pos: NDArray[np.float64]
     neg: NDArray[np.float64]
-    pos_idx: NDArray[np.int64]
-    neg_idx: NDArray[np.int64]
     weight: NDArray[np.float64]
     discount: NDArray[np.float64]
     tail: int
+    pos_idx: NDArray[np.int64]
+    neg_idx: NDArray[np.int64]
     loss: AnyLoss
     norm: float
     scale: float
+
+    @property
+    def arrays(self) -> tuple[Any, ...]:
+        """What methods are called with: pos, neg, weight, discount and tail."""
+        return self[:5]
 
 
 def as_problem(
@@ -43,7 +48,7 @@ def as_problem(
         raise NotFiniteError
     tables, weight = loss.tables(n_pos, scores.shape[0]), np.empty(n_pos)
     norm = scaled_weights(*tables, n_pos, n_neg, scale, weight)
-    return Problem(pos, neg, pos_idx, neg_idx, weight, tables.discount, tables.tail, loss, norm, scale)
+    return Problem(pos, neg, weight, tables.discount, tables.tail, pos_idx, neg_idx, loss, norm, scale)
 
 
 @kernel

@@ -24,15 +24,15 @@ from rankwise.kernels.walk import conclude_sorted, walk
 
 @kernel
 def solve_small(
-    scores, relevant, starts, first, last, limit, loss, scale, gradient, out, counts, above_pos, order_pos,
+    scores, relevant, starts, first, last, limit, loss, scale, gradient, out, above_pos, order_pos,
     numbers, counters, slot,
 ):  # fmt: skip
     """Queries first ≤ q < last, grouped: q is scores[starts[q]:starts[q+1]].
 
     loss: the four items of `LossTables`; and k, of a loss of the first k places without (C2). Each kind is compiled by
     itself, as the length of a tuple is known to the compiler.
-    Writes gradient, out[:, q] = (J, Δ) and counts[:, q] = (P, N); J is 0 for a query without positives or negatives. If
-    above_pos has rows, row q gets c_k at k = 1..P and 0 at 0, and row q of order_pos the positives by descending score.
+    Writes gradient and out[:, q] = (J, Δ), 0 for a query without positives or negatives. If above_pos has rows, row q
+    gets c_k at k = 1..P and 0 at 0, and row q of order_pos the positives by descending score.
     numbers (2, n), counters (3, n + 2) and slot, see `slots`, are room to work in, for queries of at most n samples.
     Returns the position after the last query solved, less than `last` if scores there are not within ±limit.
     """
@@ -43,7 +43,6 @@ def solve_small(
         slopes = gradient[starts[q] : starts[q + 1]]
         n_neg = move_apart(part, flags, spare, idx_spare)
         n_pos = part.shape[0] - n_neg
-        counts[0, q], counts[1, q] = n_pos, n_neg
         out[0, q] = out[1, q] = 0.0
         if not all_within(part, limit):
             return q

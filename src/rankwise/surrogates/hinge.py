@@ -85,11 +85,22 @@ class Hinge(Surrogate):
             k = loss.k
             if loss.tables(1, k).discount.min() < 0.0:
                 method, k = Method("dynamic"), None  # cutoff.py needs D ≥ 0
+        _check(loss, queries, method.needs_c2 and k is None)
         if method.is_fast:
             found: Solved = compiled("engine").solve(scores, queries, loss, self.scale, n_threads, k)
         else:
             found = compiled("published").solve(scores, queries, loss, self.scale, method)
         return found
+
+
+def _check(loss: DiscountedLoss, queries: Queries, needs_c2: bool) -> None:
+    """Refuse a loss that has no normaliser for some query with something to rank, or breaks (C2) if this is needed."""
+    if not loss.proven:
+        counts = queries.counts[:, queries.counts.min(axis=0) > 0]
+        if needs_c2:
+            loss.check_many(*counts)
+        else:
+            loss.normalisers(*counts)
 
 
 def _is_suitable(loss: DiscountedLoss, queries: Queries) -> bool:

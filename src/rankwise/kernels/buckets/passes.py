@@ -6,13 +6,11 @@ import numpy as np
 
 from rankwise.kernels.buckets.maps import CHUNK, cells_of, third
 from rankwise.kernels.compiled import kernel, part
-from rankwise.kernels.flags import LOW_BITS, all_within, positions
+from rankwise.kernels.flags import all_within, positions
 from rankwise.kernels.positives import discounted_loss, finish_positives
 
 # Samples whose part of J is added up by itself.
 BLOCK = 1 << 16
-# Up to so many members of a chunk are found one by one.
-_FEW = CHUNK // 8
 # Equal scores hit one counter again and again; so many counters in turn keep it from waiting for itself.
 COPIES = 2
 # Buckets beyond the others, where positives are put: as many as a cell may have.
@@ -30,26 +28,6 @@ def first_from(where, first):
         else:
             high = middle
     return low
-
-
-@part
-def few_positions(flags, where):
-    """`positions` of a chunk in which few flags are true: from word to word, and from one true flag to the next."""
-    n_words, at, one = flags.shape[0] >> 3, np.uint64(0), np.uint64(1)
-    words = flags[: 8 * n_words].view(np.uint64)
-    for k in range(n_words):
-        word = words[k]
-        while word != 0:
-            below = (word & (~word + one)) - one  # the bits below the lowest one set; a true flag is a byte of 1
-            byte = ((below & LOW_BITS) * LOW_BITS) >> np.uint64(56)
-            where[at] = 8 * k + np.int64(byte)
-            at += one
-            word &= word - one
-    for q in range(8 * n_words, flags.shape[0]):
-        if flags[q]:
-            where[at] = q
-            at += one
-    return at
 
 
 @kernel
@@ -128,15 +106,9 @@ def assign(scores, first, stop, where, buckets, pivot, value, unit, ref, cursor,
             for k in range(part.shape[0]):
                 at = np.uint32(cell[k])
                 found[k] = value[third(at, part[k], pivot[at])]
-        n_members = np.uint64(0)
         for k in range(part.shape[0]):
             flags[k] = found[k] < zero
-            n_members += np.uint64(flags[k])
-        if n_members <= _FEW:
-            few_positions(flags[: end - start], members)
-        else:
-            positions(flags[: end - start], members)
-        for q in range(n_members):
+        for q in range(np.uint64(positions(flags[: end - start], members))):
             k = np.uint64(members[q])
             region = np.uint64(-found[k]) - np.uint64(1)
             at = np.uint64(cursor[region])

@@ -35,10 +35,6 @@ def solve(
                 raise NotFiniteError
             solved.gradient[part] = 0.0
             continue
-        if method.needs_c2:
-            loss.check(n_pos, n_neg)
-        else:
-            loss.normaliser(n_pos, n_neg)
         problem = as_problem(own, queries.relevant[part], n_pos, loss, scale)
         found = conclude(problem, _RANKS[method.name](problem, method), scores.dtype)
         if n_queries == 1:
@@ -56,9 +52,9 @@ def _by_every_interleaving(problem: Problem, method: Method) -> NDArray[np.int64
 
 
 _RANKS: dict[str, Callable[[Problem, Method], NDArray[np.int64]]] = {
-    "quicksort": lambda problem, _: algorithm1.ranks(problem),
-    "yue": lambda problem, _: yue.ranks(problem),
-    "mohapatra2014": lambda problem, _: mohapatra2014.ranks(problem),
+    "quicksort": lambda problem, _: algorithm1.run(problem, 0)[0],
+    "yue": lambda problem, _: yue.scan_all(*problem.arrays),
+    "mohapatra2014": lambda problem, _: mohapatra2014.fill_sorted(*problem.arrays),
     "dynamic": lambda problem, _: dynamic.ranks(problem),
     "chakrabarti": lambda problem, method: chakrabarti.ranks(problem, method.cutoff),
     "exhaustive": _by_every_interleaving,

@@ -19,9 +19,9 @@ from rankwise.kernels.steps import discount_at
 
 def ranks(problem: Problem, cutoff: int | None = None) -> NDArray[np.int64]:
     """The greedy interleaving rank of each negative."""
-    n = problem.pos.size + problem.neg.size
-    k = n + 1 if cutoff is None else cutoff
-    return greedy(problem.pos, problem.neg, problem.weight, problem.discount, problem.tail, k)
+    everywhere = problem.pos.size + problem.neg.size + 1
+    ranks: NDArray[np.int64] = greedy(*problem.arrays, everywhere if cutoff is None else cutoff)
+    return ranks
 
 
 @kernel
