@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 
 # Segments this short are sorted by insertion: their medians then cost nothing.
 SHORT = 16
+# What quickselect may look at, in segments, before it sorts what is left of one.
+PATIENCE = 6
 # Columns of `trace`, and columns of `stack`: ℓ⁻, r⁻, ℓ⁺, r⁺ and (trace) m, opt_m or (stack) whether sorted.
 TRACE_COLUMNS = 6
 STACK_ROWS = 80
@@ -150,7 +152,7 @@ def insertion_sort(val, idx, left, right, work):
 @part
 def select(val, idx, left, right, k, work):
     """Rearrange val[left..right] so that val[k] is in its place: nothing smaller before it, nothing larger after."""
-    budget = 6 * (right - left + 1)  # what quickselect may look at before the rest is sorted
+    budget = PATIENCE * (right - left + 1)
     while right - left >= SHORT:
         if budget < 0:
             merge_run(val, idx, left, right + 1)

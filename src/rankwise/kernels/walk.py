@@ -71,9 +71,9 @@ def find_places(weight, discount, tail, pos, scores, number, of_buckets, places,
                 score = scores[m if scores.shape[0] > 1 else 0]
                 at = number[m] if number.shape[0] > 0 else j + m
             else:
-                buckets, pivot, typed = of_buckets
+                buckets, pivot = of_buckets
                 b = number.shape[0] - 2 - m
-                score, at = edge(buckets, pivot, b, typed), number[b] + j
+                score, at = edge(buckets, pivot, b), number[b] + j
             rank = best_of_many(weight, discount, tail, pos, score, at, low, high)
             stack[depth, 0], stack[depth, 1], stack[depth, 2], stack[depth, 3] = m + 1, right, rank, high
             depth += 1

@@ -33,16 +33,14 @@ def first_from(where, first):
 @kernel
 def count(scores, first, stop, where, limit, buckets, pivot, hist):
     """Count scores[first:stop] by bucket in hist, positives apart; False if one of them is not within ±limit."""
-    typed = np.empty(2, scores.dtype)
-    typed[0], typed[1] = limit, buckets.last
-    limit, last = typed[0], typed[1]
+    bound, last = scores.dtype.type(limit), scores.dtype.type(buckets.last)
     cells = np.empty(min(CHUNK, stop - first), np.int32)
     p = first_from(where, first)
     fine = True
     for start in range(first, stop, CHUNK):
         end = min(start + CHUNK, stop)
         part, cell = scores[start:end], cells[: end - start]
-        fine &= all_within(part, limit)
+        fine &= all_within(part, bound)
         cells_of(part, buckets, last, cell)
         p = set_apart(where, p, start, end, buckets.last, cell)
         if pivot.shape[0] == 0:
@@ -86,9 +84,7 @@ def assign(scores, first, stop, where, buckets, pivot, value, unit, ref, cursor,
     bucket of their own, where the gradient is 0. Returns whether each region got the members counted, up to ends: not
     so if somebody wrote to the scores meanwhile.
     """
-    typed = np.empty(2, scores.dtype)
-    typed[1] = buckets.last
-    last = typed[1]
+    last = scores.dtype.type(buckets.last)
     zero = last - last
     size = min(CHUNK, stop - first)
     cells, values = np.empty(size, np.int32), np.empty(size, scores.dtype)

@@ -162,12 +162,10 @@ def prepare_large(scores, level, width, buckets, pivot, settled, start):
     """Edges of one query, and the gap of every bucket: −1 where an edge is in it, start[b] edges being below it."""
     n_pos, n_buckets = level.shape[0], settled.shape[0]
     edge, bounds, middle = lay_gaps(level, width)
-    typed = np.empty(2, scores.dtype)
-    typed[1] = buckets.last
     start[:] = 0
     for e in range(2 * n_pos):
-        typed[0] = edge[e]  # rounded: scores on either side of the edge are in this bucket, or not between
-        start[np.uint64(place(typed[0], buckets, typed[1], pivot)) + np.uint64(1)] += 1
+        # Rounded: scores on either side of the edge are in this bucket, or not between.
+        start[np.uint64(place(edge[e], buckets, pivot)) + np.uint64(1)] += 1
     for b in range(n_buckets):
         start[b + 1] += start[b]
         settled[b] = start[b] if start[b + 1] == start[b] else -1
