@@ -159,7 +159,7 @@ def select(val, idx, left, right, k, work):
             work[1] += right - left + 1
             return
         budget -= right - left
-        pivot = median_of_three(val[left], val[(left + right) >> 1], val[right])
+        pivot = val[median_position(val, left, (left + right) >> 1, right)]
         left, right = narrow(val, idx, left, right, k, pivot, work)
     insertion_sort(val, idx, left, right, work)
 
@@ -179,9 +179,3 @@ def narrow(val, idx, left, right, k, pivot, work):
             a += 1
             b -= 1
     return (left, b) if k <= b else (a, right) if k >= a else (k, k)
-
-
-@inline
-def median_of_three(a, b, c):
-    """The middle one of three values."""
-    return max(min(a, b), min(max(a, b), c))

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from rankwise.kernels.buckets.large import solve_large
 from rankwise.kernels.compiled import kernel, part
 from rankwise.kernels.contract import LossTables
-from rankwise.kernels.positives import discounted_loss, finish_positives, scaled_weights
+from rankwise.kernels.positives import finish, scaled_weights
 from rankwise.kernels.sorting import order_descending
 from rankwise.kernels.steps import discount_at
 from rankwise.kernels.walk import conclude_sorted
@@ -98,8 +98,7 @@ def finish_cut(pos, positives, top, index, places, n_neg, tables, k, scale, grad
     at_rank[:] = 0
     for i in range(n_pos):
         at_rank[i + 1] = places[i] - (places[i - 1] if i > 0 else 0)
-    finish_positives(pos, positives, n_pos, at_rank, n_neg, pos[0], gradient)
-    return more, discounted_loss(weight, discount, tail, norm, at_rank, n_pos)
+    return more, finish(weight, discount, tail, norm, pos, positives, n_neg, at_rank, pos[0], gradient)[1]
 
 
 @part

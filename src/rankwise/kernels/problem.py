@@ -11,7 +11,7 @@ from rankwise.arguments import NotFiniteError, limit_of
 from rankwise.kernels.compiled import kernel, part
 from rankwise.kernels.contract import AnyLoss
 from rankwise.kernels.flags import all_within
-from rankwise.kernels.positives import discounted_loss, finish_positives, middle_by_weight, scaled_weights
+from rankwise.kernels.positives import finish, middle_by_weight, scaled_weights
 from rankwise.kernels.sorting import slots, sort_descending
 from rankwise.kernels.walk import conclude_sorted
 from rankwise.queries import FoundRanking, Solved, solved_alone
@@ -72,7 +72,7 @@ def conclude(problem: Problem, ranks: NDArray[np.int64], dtype: np.dtype[np.floa
     """J, Δ and the gradient of the ranking in which the negatives, as given, have these interleaving ranks."""
     n_pos, n_neg = problem.pos.size, problem.neg.size
     gradient, at_rank = np.empty(n_pos + n_neg, dtype), np.zeros(n_pos + 2, np.int64)
-    total, lost = finish(
+    total, lost = conclude_ranks(
         problem.pos, problem.neg, problem.pos_idx, problem.neg_idx, ranks, problem.loss.tables(n_pos, 1).weight,
         problem.discount, problem.tail, problem.norm, at_rank, gradient,
     )  # fmt: skip
@@ -81,7 +81,7 @@ def conclude(problem: Problem, ranks: NDArray[np.int64], dtype: np.dtype[np.floa
 
 
 @kernel
-def finish(pos, neg, pos_idx, neg_idx, ranks, weight, discount, tail, norm, at_rank, gradient):
+def conclude_ranks(pos, neg, pos_idx, neg_idx, ranks, weight, discount, tail, norm, at_rank, gradient):
     """Gradients of all samples, c_k in at_rank; Σ gradient·score, and Δ.
 
     The gradient sums to zero: scores are counted from one of them, so that a common offset costs no digits.
@@ -90,8 +90,8 @@ def finish(pos, neg, pos_idx, neg_idx, ranks, weight, discount, tail, norm, at_r
     ref = middle_of(pos, ranks)
     unit = 2.0 / (float(n_pos) * float(neg.shape[0]))
     total = finish_negatives(neg, neg_idx, ranks, n_pos, unit, ref, at_rank, gradient)
-    total += finish_positives(pos, pos_idx, n_pos, at_rank, neg.shape[0], ref, gradient)
-    return total, discounted_loss(weight, discount, tail, norm, at_rank, n_pos)
+    of_pos, lost = finish(weight, discount, tail, norm, pos, pos_idx, neg.shape[0], at_rank, ref, gradient)
+    return total + of_pos, lost
 
 
 @part

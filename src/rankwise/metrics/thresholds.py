@@ -175,20 +175,14 @@ def sum_over_levels(
     """Return Σ_l α_l of the results of `solve(scores, binary queries)`: per query, and gradients per sample."""
     thresholds, weights, starts = thresholds_of(queries), level_weights(queries, loss), levels_of(queries).starts
     value, lost = np.zeros(queries.sizes.size), np.zeros(queries.sizes.size)
-    gradient: NDArray[np.floating] | None = None
+    gradient = np.zeros_like(scores)
     if not thresholds or thresholds[0].samples.size:
         raise_not_finite(scores)  # no threshold covers all scores
-        gradient = np.zeros_like(scores)
     for t, which, samples, binary in thresholds:
         found = solve(scores[samples] if samples.size else scores, binary)
         weight = weights[starts[which] + t]
         value[which] += weight * found.value
         lost[which] += weight * found.loss
-        if gradient is None:
-            gradient = found.gradient
-            compiled("levels").weigh(gradient, binary.starts, weight)
-        else:
-            compiled("levels").add_weighted(found.gradient, binary.starts, weight, samples, gradient)
+        compiled("levels").add_weighted(found.gradient, binary.starts, weight, samples, gradient)
         del found  # so that the next one reuses its memory
-    assert gradient is not None
     return Solved(value, lost, queries.counts[0], queries.counts[1], gradient)

@@ -10,12 +10,12 @@ from numpy.typing import NDArray
 
 from rankwise.arguments import NotFiniteError, limit_of
 from rankwise.kernels.buckets.choosing import choose
-from rankwise.kernels.buckets.passes import BLOCK, COPIES, OWN, assign, count, finish
+from rankwise.kernels.buckets.passes import BLOCK, COPIES, OWN, assign, count
 from rankwise.kernels.buckets.places import find_homes, reference, settle, straighten_homes
 from rankwise.kernels.buckets.regions import BUCKET, HIGH, LOW, START, STOP, J, solve_regions
 from rankwise.kernels.contract import LossTables
 from rankwise.kernels.flags import positions
-from rankwise.kernels.positives import scaled_weights
+from rankwise.kernels.positives import finish, scaled_weights
 from rankwise.kernels.sorting import order_descending
 from rankwise.kernels.threads import run, worth
 from rankwise.queries import FoundRanking, Queries, Solved, solved_alone

@@ -7,7 +7,6 @@ import numpy as np
 from rankwise.kernels.buckets.maps import CHUNK, cells_of, third
 from rankwise.kernels.compiled import kernel, part
 from rankwise.kernels.flags import all_within, positions
-from rankwise.kernels.positives import discounted_loss, finish_positives
 
 # Samples whose part of J is added up by itself.
 BLOCK = 1 << 16
@@ -117,11 +116,3 @@ def assign(scores, first, stop, where, buckets, pivot, value, unit, ref, cursor,
     for r in range(ends.shape[0]):
         fine &= cursor[r] == ends[r]
     return fine
-
-
-@kernel
-def finish(weight, discount, tail, norm, pos, idx, n_neg, at_rank, ref, gradient):
-    """Gradients of the positives, c_k in at_rank; Σ gradient·(score − ref) of these, and Δ."""
-    n_pos = pos.shape[0]
-    total = finish_positives(pos, idx, n_pos, at_rank, n_neg, ref, gradient)
-    return total, discounted_loss(weight, discount, tail, norm, at_rank, n_pos)
