@@ -196,4 +196,4 @@ def test_threads_run_the_same_kernels(function: Any, n: int, rng: np.random.Gene
         function(scores, relevant, n_threads=2)
         # Another signature would be another kernel: to be compiled, and free to add up in another order.
         assert _signatures() == before
-    assert len(before) > 100
+    assert len(before) > 50

@@ -162,9 +162,7 @@ def _solve_regions(query, regions, mixed, index, ref, gradient, n_parts):
         args = (0, regions.shape[0], mixed, index, query.unit, ref, query.at_rank, gradient, of_regions)
         solve_regions(*query[:4], regions, *args)
         return float(of_regions.sum())
-    done = np.cumsum(regions[:, STOP] - regions[:, START])
-    goals = np.linspace(0, done[-1] if done.size else 0, n_parts + 1)[1:-1]
-    cuts = np.concatenate([[0], np.searchsorted(done, goals), [regions.shape[0]]])
+    cuts = np.linspace(0, regions.shape[0], n_parts + 1).astype(np.int64)
     ranked = np.zeros((n_parts, query.at_rank.size), np.int64)
     run(
         solve_regions,
