@@ -15,7 +15,6 @@ from rankwise.metrics.loss import Loss, NotQSSuitableError
 from rankwise.metrics.mrr import ReciprocalRank
 from rankwise.metrics.ndcg import NDCG
 from rankwise.metrics.precision import PrecisionAt
-from rankwise.metrics.ranking_loss import ranking_loss
 from rankwise.metrics.registry import check_qs_suitable
 from rankwise.metrics.zero_one import ZeroOne
 from rankwise.queries import Queries, Solved
@@ -30,6 +29,7 @@ from rankwise.surrogates import (
     error_driven_loss,
     evaluate,
     most_violating_ranking,
+    ranking_loss,
     smooth_loss,
     structured_hinge,
 )

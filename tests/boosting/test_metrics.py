@@ -36,23 +36,11 @@ def test_data_sets_are_told_apart_by_their_lengths(train: Any, valid: Any) -> No
 
 def test_empty_queries_and_weights_of_queries() -> None:
     y, scores, group = [1, 0, 0, 0], [2.0, 1.0, 2.0, 1.0], [2, 2]
-    assert [metric("ap", empty=empty)(y, scores, None, group)[1] for empty in ("skip", "zero", "one")] == [
-        1.0,
-        0.5,
-        1.0,
-    ]
+    for empty, expected in {"skip": 1.0, "zero": 0.5, "one": 1.0}.items():
+        assert metric("ap", empty=empty)(y, scores, None, group)[1] == expected
     with pytest.raises(ValueError, match="query 1 has 0 positives"):
         metric("ap", empty="error")(y, scores, None, group)
     with pytest.raises(ValueError, match="ap cannot judge any query of this data set; pass queries with labels"):
         metric("ap")([0, 0], [1.0, 2.0], None, [2])
     found = metric("ap")([1, 0, 0, 1], scores, [3.0, 3.0, 1.0, 1.0], group)[1]
     assert found == (3 * 1.0 + 1 * 0.5) / 4
-
-
-def test_what_cannot_be_judged_is_refused(train: Any) -> None:
-    with pytest.raises(ValueError, match="no queries"):
-        metric("ap")(train.y, train.X[:, 0])
-    with pytest.raises(ValueError, match="unknown metric 'auroc'"):
-        metric("auroc")
-    with pytest.raises(ValueError, match="unknown empty='half'"):
-        metric("ap", empty="half")

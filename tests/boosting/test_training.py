@@ -59,17 +59,6 @@ def test_xgboost_trains_at_its_default_settings(surrogate: str, train: Any, vali
         assert ndcg(model.predict(held), valid) > constant + 0.2
 
 
-@pytest.mark.slow
-def test_one_query_of_all_rows_trains_at_default_settings(train: Any) -> None:
-    xgboost, lightgbm = pytest.importorskip("xgboost"), pytest.importorskip("lightgbm")
-    whole, y = np.array([train.y.size]), train.y == 3
-    data = lightgbm.Dataset(train.X, y.astype(float), group=whole)
-    trees = lightgbm.train(QUIET | {"objective": objective("ap")}, data, TREES)
-    more = xgboost.train({"nthread": 1}, xgboost.DMatrix(train.X, y, group=whole), TREES, obj=objective("ap"))
-    for scores in (trees.predict(train.X), more.predict(xgboost.DMatrix(train.X))):
-        assert metric("ap")(y, scores, None, whole)[1] > y.mean() + 0.5
-
-
 def test_lightgbm_stops_early_by_our_metric_where_it_is_highest(train: Any, valid: Any) -> None:
     lightgbm = pytest.importorskip("lightgbm")
     data = lightgbm.Dataset(train.X, train.y, group=train.group)
@@ -84,19 +73,15 @@ def test_lightgbm_stops_early_by_our_metric_where_it_is_highest(train: Any, vali
     assert model.best_iteration == int(np.argmax(values)) + 1
     best = ndcg(model.predict(valid.X, num_iteration=model.best_iteration), valid)
     np.testing.assert_allclose(best, max(values), rtol=1e-12)
-
-
-def test_a_ranker_of_scikit_learns_form_stops_early_by_our_metric(train: Any, valid: Any) -> None:
-    lightgbm = pytest.importorskip("lightgbm")
-    model = lightgbm.LGBMRanker(objective=objective(), metric="None", n_estimators=200, verbose=-1, n_jobs=1)
-    new = "eval_X" in inspect.signature(model.fit).parameters  # since 4.7, which warns of the other way
+    ranker = lightgbm.LGBMRanker(objective=objective(), metric="None", n_estimators=200, verbose=-1, n_jobs=1)
+    new = "eval_X" in inspect.signature(ranker.fit).parameters  # since 4.7, which warns of the other way
     held = {"eval_X": (valid.X,), "eval_y": (valid.y,)} if new else {"eval_set": [(valid.X, valid.y)]}
-    model.fit(
+    ranker.fit(
         train.X, train.y, group=train.group, **held, eval_group=[valid.group],
         eval_metric=metric(JUDGE), callbacks=[lightgbm.early_stopping(5, verbose=False)],
     )  # fmt: skip
-    values = model.evals_result_["valid_0"][JUDGE]
-    assert model.best_iteration_ == int(np.argmax(values)) + 1 < 200
+    values = ranker.evals_result_["valid_0"][JUDGE]
+    assert ranker.best_iteration_ == int(np.argmax(values)) + 1 < 200
 
 
 def test_xgboost_stops_early_by_our_metric_where_it_is_highest(train: Any, valid: Any) -> None:

@@ -93,26 +93,6 @@ def test_samples_far_from_all_do_not_blur_the_others(outlier: float, method: str
     assert found.value == pytest.approx(1 - (1 / 1 + 2 / 3) / 2 - 2 * 0.333 / 4, abs=RTOL[8])
 
 
-def test_the_hinge_is_not_below_the_loss_however_far_the_outliers() -> None:
-    scores, relevant = np.array([3.5e12, -15 * 3.5e12, 0.0, 0.0]), np.array([True, False, False, True])
-    assert rw.ranking_loss(scores, relevant) == pytest.approx(1 - (1 / 1 + 2 / 3) / 2)
-    assert rw.structured_hinge(scores, relevant).value == pytest.approx(1 - (1 / 1 + 2 / 3) / 2)
-
-
-@settings(max_examples=100, deadline=None)
-@given(any_query(), st.data())
-def test_any_queries_give_the_mean_of_each_alone(query: tuple[np.ndarray, np.ndarray], data: st.DataObject) -> None:
-    scores, relevant = query
-    scores = np.where(np.abs(scores) <= 1e30, scores, scores.dtype.type(0.5))
-    qid = data.draw(hnp.arrays(np.int64, scores.size, elements=st.integers(-3, 3) | st.integers(-(2**63), 2**63 - 1)))
-    found = rw.structured_hinge(scores, relevant, qid=qid)
-    ids = np.unique(qid)
-    assert np.array_equal(found.per_query.qid, ids)
-    for q, name in enumerate(ids):
-        rows = qid == name
-        assert found.per_query.value[q] == rw.structured_hinge(scores[rows], relevant[rows]).value
-
-
 JUNK = st.one_of(
     st.none(),
     st.booleans(),

@@ -67,16 +67,8 @@ WRONG_QID: dict[str, tuple[Any, type[Exception], str]] = {
     "number": (3, ValueError, r"qid has shape \(\)"),
     "nan": ([0.0, 0.0, np.nan, 1.0], ValueError, r"qid\[2\] is nan; every sample needs a query"),
     "inf": ([0.0, 0.0, 1.0, np.inf], ValueError, r"qid\[3\] is inf"),
-    "mixed": (
-        np.array([0, "a", 1, "b"], object),
-        TypeError,
-        r"qid\[1\] is 'a': qid must be all integers or all strings, got int, str",
-    ),
-    "none inside": (
-        [0, None, 1, 1],
-        TypeError,
-        r"qid\[1\] is None: qid must be all integers or all strings, got NoneType, int",
-    ),
+    "mixed": (np.array([0, "a", 1, "b"], object), TypeError, r"qid\[1\] is 'a': .* all strings, got int, str"),
+    "none inside": ([0, None, 1, 1], TypeError, r"qid\[1\] is None: .* all strings, got NoneType, int"),
     "complex": (np.zeros(4, complex), TypeError, r"integers or strings, got dtype complex128"),
     "dates": (np.zeros(4, "M8[s]"), TypeError, r"integers or strings, got dtype datetime64"),
     "one string": ("aabb", TypeError, r"qid must be an array, got str"),
@@ -130,13 +122,8 @@ WRONG_OPTIONS: list[tuple[dict[str, Any], type[Exception], str]] = [
 def test_wrong_options_are_refused(options: dict[str, Any], error: type[Exception], said: str, qid: Any) -> None:
     with pytest.raises(error, match=said):
         rw.structured_hinge(SCORES, RELEVANT, qid=qid, **options)
-
-
-def test_wrong_options_of_the_ranking_loss_are_refused() -> None:
     with pytest.raises(ValueError, match=r"unknown ties='mean'; use one of 'worst', 'best'"):
-        rw.ranking_loss(SCORES, RELEVANT, ties="mean")
-    with pytest.raises(ValueError, match=r"unknown empty='none'"):
-        rw.ranking_loss(SCORES, RELEVANT, empty="none")
+        rw.ranking_loss(SCORES, RELEVANT, qid=qid, ties="mean")
 
 
 def test_no_samples_in_no_queries_are_zero() -> None:

@@ -1,4 +1,4 @@
-"""An interleaving's ranks, order, pattern, counts and matrix say the same thing."""
+"""An interleaving's ranks, order, pattern and counts say the same thing."""
 
 from __future__ import annotations
 
@@ -41,22 +41,12 @@ def test_all_readings_are_consistent(size: tuple[int, int], rng: np.random.Gener
             assert above == sum(place[x] < place[y] for x in ranking.negatives)
 
 
-def test_the_matrix_says_who_is_above_whom(rng: np.random.Generator) -> None:
-    for size in [(1, 1), (3, 4), (15, 40)]:
-        ranking = random_ranking(rng, *size)
-        matrix, place = ranking.matrix(), np.argsort(ranking.order())
-        assert matrix.dtype == np.int8
-        assert np.array_equal(matrix, -matrix.T)
-        for x in range(sum(size)):
-            for y in range(sum(size)):
-                assert matrix[x, y] == (place[x] < place[y]) * 1 - (place[x] > place[y]) * 1
-
-
-def test_the_score_of_the_matrix_is_that_of_the_ranks(rng: np.random.Generator) -> None:
+def test_the_score_of_a_ranking_follows_from_its_ranks(rng: np.random.Generator) -> None:
     n_pos, n_neg = 6, 9
     ranking, scores = random_ranking(rng, n_pos, n_neg), rng.normal(size=15)
-    pos, neg = ranking.positives, ranking.negatives
-    by_matrix = np.mean(ranking.matrix()[np.ix_(pos, neg)] * (scores[pos][:, None] - scores[neg][None, :]))
+    pos, neg, place = ranking.positives, ranking.negatives, np.argsort(ranking.order())
+    matrix = np.sign(place[neg][None, :] - place[pos][:, None])
+    by_matrix = np.mean(matrix * (scores[pos][:, None] - scores[neg][None, :]))
     # Lemma 1 of the appendix, with r⁺_k = 1 + c_k.
     by_ranks = (n_neg + 2 - 2 * (1 + ranking.above)) @ scores[pos] + (n_pos + 2 - 2 * ranking.ranks) @ scores[neg]
     assert by_matrix == pytest.approx(by_ranks / (n_pos * n_neg), rel=1e-12)
@@ -65,12 +55,6 @@ def test_the_score_of_the_matrix_is_that_of_the_ranks(rng: np.random.Generator) 
 def test_a_long_ranking_is_shown_by_its_counts(rng: np.random.Generator) -> None:
     assert repr(random_ranking(rng, 20, 40)).count("-") == 40
     assert repr(random_ranking(rng, 20, 41)) == "Interleaving(20 positives, 41 negatives)"
-
-
-def test_a_matrix_that_would_fill_the_memory_is_refused(rng: np.random.Generator) -> None:
-    ranking = random_ranking(rng, 5, 19_996)
-    with pytest.raises(ValueError, match=rf"20001 samples would have {20_001**2} entries; use ranks, order\(\)"):
-        ranking.matrix()
 
 
 def test_the_most_violating_ranking_keeps_each_class_in_score_order(rng: np.random.Generator) -> None:

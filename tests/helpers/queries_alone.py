@@ -13,7 +13,6 @@ import rankwise as rw
 FALLING = rw.DiscountedLoss(discount=lambda m: 1.0 / m - 0.095, weight=lambda k: 1.0 / k, name="falling")
 # Grades 0 and 1 are worth nothing, all others the same.
 ONE_GAIN = rw.NDCG(gain=lambda y: (np.asarray(y) >= 2.0) * 1.0)
-LOSSES: dict[str, Any] = {name: name for name in ("ap", "ndcg", "mrr", "auc", "ndcg@3")} | {"falling": FALLING}
 # Sets of grades, among them binary ones, single ones, and pairs whose lower grade is worth something.
 SETS = ([0, 1], [0, 2], [0, 1, 2, 3, 4], [1, 2], [3], [0], [1], [0, 1, 3], [0, 0.5], [2, 3, 4], [0, 1])
 

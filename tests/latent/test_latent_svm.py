@@ -188,7 +188,7 @@ def test_what_are_no_labels_is_refused(y: Any, error: type[Exception], match: st
         ({"outer_tol": 0.0}, "outer_tol must be a positive number"),
         ({"max_outer": 0}, "max_outer must be an integer, at least 1"),
         ({"max_iter": 1.5}, "max_iter must be an integer"),
-        ({"loss": "precision"}, "unknown loss"),
+        ({"loss": "precision"}, "precision needs the last place that counts"),
         ({"method": "magic"}, "method"),
         ({"scale": -1.0}, "scale must be finite and at least 0"),
         ({"n_threads": 0}, "n_threads must be at least 1"),

@@ -44,7 +44,8 @@ def all_planes(X: np.ndarray, relevant: np.ndarray, loss: rw.Loss) -> tuple[np.n
     for positives in itertools.permutations(np.flatnonzero(relevant)):
         for ranks in itertools.product(range(1, P + 2), repeat=N):
             ranking = rw.Interleaving(np.array(ranks), np.array(positives), negatives)
-            swapped = (ranking.matrix()[np.ix_(relevant, ~relevant)] - 1) / (P * N)  # R − R*
+            place = np.argsort(ranking.order())
+            swapped = (np.sign(place[None, ~relevant] - place[relevant, None]) - 1) / (P * N)  # R − R*
             normals.append(swapped.sum(axis=1) @ X[relevant] - swapped.sum(axis=0) @ X[~relevant])
             offsets.append(float(loss.of_counts(ranking.above, N)))
     planes = np.unique(np.column_stack([offsets, normals]), axis=0)

@@ -41,7 +41,7 @@ BAD_SETTINGS: list[tuple[dict[str, Any], type[Exception], str]] = [
     ({"decomposition": "convex"}, ValueError, "unknown decomposition 'convex'; use one of 'auto', 'dc', 'fixed'"),
     ({"method": "bubblesort"}, ValueError, "unknown method 'bubblesort'"),
     ({"loss": "hinge", "method": "yue"}, ValueError, "method='yue' is for rank losses"),
-    ({"loss": "precision"}, ValueError, "unknown loss 'precision'"),
+    ({"loss": "precision"}, ValueError, "precision needs the last place that counts"),
     ({"score": "f2"}, ValueError, "unknown score 'f2'; use one of 'accuracy', 'ap'"),
     ({"score": "auc@5"}, ValueError, "auc cannot be cut"),
     ({"score": 1.0}, TypeError, "score must be a name or a function"),

@@ -14,8 +14,6 @@ from rankwise.arguments import as_array, as_truth, check_length, first_true
 from rankwise.queries import Grouping, Queries, as_queries, group
 from rankwise.surrogates.base import take_scores
 
-__all__ = ["DataSet", "DataSets", "QidLike", "read"]
-
 QidLike = ArrayLike | Sequence[ArrayLike]
 
 # Number of data sets that are kept, because cross-validation uses its folds in turn.
@@ -34,6 +32,10 @@ class Rows(NamedTuple):
     group: NDArray[Any] | None
     in_pairs: bool
 
+    def are(self, others: Rows) -> bool:
+        """Return whether these are the same rows; scores may differ."""
+        return all(_equal(a, b) for a, b in zip(self[1:4], others[1:4], strict=True))
+
 
 def read(first: Any, second: Any, weight: Any, group: Any) -> Rows:
     """Read (predictions, data set), the native form, or (labels, predictions, weight, group), that of scikit-learn.
@@ -41,13 +43,10 @@ def read(first: Any, second: Any, weight: Any, group: Any) -> Rows:
     A data set is recognised by its methods, so neither library is imported: both have get_label, get_weight and
     get_group, and only XGBoost's DMatrix has num_row.
     """
+    labels, scores, in_pairs = first, second, False
     if hasattr(second, "get_label"):
-        found = second.get_label(), second.get_weight(), second.get_group()
-        return _as_rows(first, *found, in_pairs=hasattr(second, "num_row"))
-    return _as_rows(second, first, weight, group, in_pairs=False)
-
-
-def _as_rows(scores: Any, labels: Any, weight: Any, group: Any, in_pairs: bool) -> Rows:
+        labels, scores, in_pairs = second.get_label(), first, hasattr(second, "num_row")
+        weight, group = second.get_weight(), second.get_group()
     if labels is None:
         raise ValueError("the data set has no labels; pass grades, or 0 and 1, as label=")
     values = np.asarray(scores)
@@ -68,23 +67,21 @@ def _given(values: Any) -> NDArray[Any] | None:
 
 @dataclass(frozen=True, eq=False)
 class DataSet:
-    """A known data set: labels (n,), weights and groups as given; the grouping, and the weight of each query, (Q,)."""
+    """A known data set: rows as given; the grouping, and the weight of each query, (Q,)."""
 
-    labels: NDArray[Any]
-    weight: NDArray[Any] | None
-    group: NDArray[Any] | None
+    rows: Rows
     grouping: Grouping
     query_weight: NDArray[np.float64] | None
 
     @cached_property
     def grades(self) -> NDArray[np.float64]:
         """Labels, query after query."""
-        return self.grouping.gather(self.labels).astype(np.float64)
+        return self.grouping.gather(self.rows.labels).astype(np.float64)
 
     @cached_property
     def queries(self) -> Queries:
         """Queries, as losses take them."""
-        truth = as_truth(self.labels, self.labels.size)
+        truth = as_truth(self.rows.labels, self.rows.labels.size)
         return as_queries(np.ascontiguousarray(self.grouping.gather(truth)), self.grouping.starts)
 
     @cached_property
@@ -94,14 +91,8 @@ class DataSet:
 
     def part(self, chosen: NDArray[np.bool_]) -> Queries:
         """Return some of the queries, chosen by a mask (Q,)."""
-        truth = self.queries.relevant if self.queries.grades is None else self.queries.grades
         starts = np.concatenate([[0], np.cumsum(self.queries.sizes[chosen])])
-        return as_queries(truth[chosen[self.query]], starts)
-
-    def holds(self, rows: Rows) -> bool:
-        """Return whether these rows are those of this data set; scores may differ."""
-        mine, theirs = (self.labels, self.weight, self.group), (rows.labels, rows.weight, rows.group)
-        return all(_equal(a, b) for a, b in zip(mine, theirs, strict=True))
+        return as_queries(self.queries.truth[chosen[self.query]], starts)
 
 
 class DataSets:
@@ -121,17 +112,17 @@ class DataSets:
 
     def find(self, rows: Rows) -> DataSet:
         """Return the data set of these rows; prepare it if it is new."""
-        data = next((one for one in self._kept if one.holds(rows)), None) or self._prepared(rows)
+        data = next((one for one in self._kept if one.rows.are(rows)), None) or self._prepared(rows)
         others = [one for one in self._kept if one is not data]
         self._kept = [data, *others[: _KEPT - 1]]
         return data
 
     def _prepared(self, rows: Rows) -> DataSet:
-        n = rows.scores.size
-        _check_labels(rows.labels, n)
-        grouping = self._grouping(rows.group, n)
-        copies = [None if array is None else array.copy() for array in (rows.weight, rows.group)]
-        return DataSet(rows.labels.copy(), copies[0], copies[1], grouping, _query_weight(rows, grouping))
+        _check_labels(rows.labels, rows.scores.size)
+        grouping = self._grouping(rows.group, rows.scores.size)
+        labels, weight, group = (None if array is None else array.copy() for array in rows[1:4])
+        kept = Rows(np.empty(0), np.asarray(labels), weight, group, rows.in_pairs)
+        return DataSet(kept, grouping, _query_weight(rows, grouping))
 
     def _grouping(self, sizes: NDArray[Any] | None, n: int) -> Grouping:
         if self._groupings:

@@ -8,43 +8,33 @@ import numpy as np
 
 from rankwise.arguments import check_known
 from rankwise.boosting.data_sets import DataSets, QidLike, read
+from rankwise.documenting import documented
 from rankwise.metrics import MetricLike, as_metric, per_query
 from rankwise.metrics.base import EMPTY
 
-__all__ = ["RankMetric", "metric"]
 
-
+@documented
 class RankMetric:
     """Ranking metric for LightGBM and XGBoost, for early stopping and evaluation.
 
     Pass it to `lightgbm.train(feval=…)`, `LGBMRanker().fit(eval_metric=…)` or `xgboost.train(custom_metric=…)`. The
-    metric is the mean over queries, weighted if the queries have weights. "ndcg" and "ndcg@k" use gains 2^label − 1, as
-    everywhere in rankwise. "ap" treats labels above 0 as relevant. LightGBM is told that higher is better. XGBoost
-    decides this by the name: it knows "ndcg", "auc" and "precision". For other metrics, pass maximize=True to
+    metric is the mean over queries, weighted if the queries have weights. LightGBM is told that higher is better.
+    XGBoost decides this by the name: it knows "ndcg", "auc" and "precision". For other metrics, pass maximize=True to
     `xgboost.train`.
 
     Parameters
     ----------
     metric : str or Metric, default "ndcg@10"
-        Metric to compute: "ndcg@10", "ap", "mrr", "auc", "precision@5" or another name of `rankwise.metrics.METRICS`,
-        or a `rankwise.metrics.Metric`.
+        Metric to compute: a name, see `rankwise.metrics.METRICS`, or a `rankwise.metrics.Metric`.
     qid : array-like of shape (n_rows,) or list of them, optional
         Query of each row of the validation data, in any order. For several data sets, pass a list with one array per
         data set. The arrays must have different lengths, because data sets are recognised by their length. By default
         the queries are the groups of the data sets.
-    empty : {"skip", "zero", "one", "error"}, default "skip"
-        What to do with queries that the metric cannot judge, such as those without relevant rows: leave them out,
-        count them as 0 or as 1, or raise an error. LightGBM's own NDCG counts them as 1.
-
-    Raises
-    ------
-    ValueError
-        If the metric or `empty` is unknown.
+    {empty_metric}
 
     See Also
     --------
     objective : Creates an objective for training.
-    rankwise.metrics.METRICS : All metrics by name.
 
     Examples
     --------

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from rankwise.arguments import NotFiniteError, as_threads, check_known, not_finite
 from rankwise.boosting.data_sets import DataSet, DataSets, QidLike, read
+from rankwise.documenting import documented
 from rankwise.metrics.ndcg import NDCG
 from rankwise.metrics.registry import LossLike
 from rankwise.queries import Queries
@@ -16,21 +17,19 @@ from rankwise.surrogates import SURROGATES as KNOWN
 from rankwise.surrogates import Surrogate, as_surrogate
 from rankwise.surrogates.softened import as_width
 
-__all__ = ["SURROGATES", "RankObjective", "objective"]
-
 SURROGATES = tuple(name for name, surrogate in KNOWN.items() if surrogate.takes_grades)
 
 _Floats = NDArray[np.floating]
 
 
+@documented
 class RankObjective:
     """Ranking objective for LightGBM and XGBoost.
 
     Pass it to `lightgbm.train({"objective": …})`, `LGBMRanker(objective=…)`, `LGBMRegressor(objective=…)` or
-    `xgboost.train(obj=…)`. It trains on grades or on binary labels, with queries of any size. With Δ_q the surrogate
-    loss of query q, w_q the weight of the query, n rows and Q queries, gradient and second derivative are
+    `xgboost.train(obj=…)`, with grades or binary labels. For the surrogates Δ_q and weights w_q of Q queries of n rows:
 
-        g = (n/Q)·∂/∂s Σ_q w_q Δ_q,    h = |g|.
+        g = (n/Q)·∂/∂s Σ_q w_q Δ_q,    h = |g|
 
     Parameters
     ----------
@@ -38,20 +37,13 @@ class RankObjective:
         Ranking loss to minimise: "ndcg@30", "ndcg", "ap", "mrr@10" and so on, or a `Loss` of your own. If you are
         judged by NDCG@10, train with a somewhat larger cut-off than 10.
     surrogate : {"smooth", "error-driven", "hinge"} or Surrogate, default "smooth"
-        Function of the scores that replaces the ranking loss, which is not differentiable: that of
-        `rankwise.smooth_loss`, `rankwise.error_driven_loss` or `rankwise.structured_hinge`.
+        Function of the scores that replaces the ranking loss, which is not differentiable.
     width : float, default 2.0
-        Half the width of the ramp by which scores are compared: two documents whose scores differ by more are compared
-        without smoothing. A larger width gives smoother gradients. "hinge" does not use it.
+        Half the width of the ramp by which scores are compared. A larger width gives smoother gradients. "hinge" does
+        not use it.
     qid : array-like of shape (n_rows,), optional
         Query of each row of the training data, in any order. By default the queries are the groups of the data set.
-    n_threads : int, default 1
-        Number of threads for many queries, or for one large query. -1 uses all processors.
-
-    Raises
-    ------
-    ValueError
-        If an argument is unknown. When the objective is called: if labels are not grades, or if queries are missing.
+    {n_threads}
 
     See Also
     --------
@@ -63,8 +55,7 @@ class RankObjective:
     Notes
     -----
     Because h = |g|, a leaf moves by at most the learning rate, and by all of it if its rows agree. The factor n/Q gives
-    rows gradients of the usual size, for which settings such as min_child_weight are made, whatever the size of the
-    queries.
+    rows gradients of the size for which settings such as min_child_weight are made.
 
     With a cut-off, the gradient of a query can be 0 although it has something to rank, for example at the start, where
     all scores are equal. Such a query gets the gradient of NDCG without cut-off.
@@ -86,7 +77,10 @@ class RankObjective:
         qid: QidLike | None = None,
         n_threads: int = 1,
     ) -> None:
-        self.surrogate, self.width, self.n_threads = _as_surrogate(surrogate, width), width, as_threads(n_threads)
+        if not isinstance(surrogate, Surrogate):
+            check_known("surrogate", surrogate, SURROGATES)
+            surrogate = as_surrogate(surrogate, width=as_width(width))
+        self.surrogate, self.n_threads = surrogate, as_threads(n_threads)
         self.loss = self.surrogate.accepts(loss)
         # If a cut-off hides all relevant documents of a query from the loss, this loss replaces it.
         self._beyond = None if self.loss.k is None else NDCG(gain=self.loss.gain)
@@ -130,11 +124,3 @@ class RankObjective:
 
 
 objective = RankObjective
-
-
-def _as_surrogate(surrogate: str | Surrogate, width: float) -> Surrogate:
-    """Return the surrogate of that name with this width, or the surrogate itself."""
-    if isinstance(surrogate, Surrogate):
-        return surrogate
-    check_known("surrogate", surrogate, SURROGATES)
-    return as_surrogate(surrogate, width=as_width(width))

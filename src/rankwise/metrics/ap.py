@@ -22,25 +22,21 @@ class AveragePrecision(DiscountedLoss):
 
         Δ = 1 − (1/P) Σ_i i / (i + c_i)
 
-    The i-th of P positives has c_i negatives above it, so i / (i + c_i) is the precision at its place.
+    The i-th of P positives has c_i negatives above it, so i / (i + c_i) is the precision at its place. With k,
+    positives beyond place k count as 0, and the sum is divided by min(P, k).
 
     Parameters
     ----------
-    k : int, optional
-        Last place that counts. Positives beyond place k count as 0, and the sum is divided by min(P, k) instead of P.
-        The loss "ap@100" has k = 100. By default all places count.
+    {k}
 
     See Also
     --------
-    NDCG : A loss for graded relevance.
-    metrics.average_precision : The metric that this loss optimises.
-    structured_hinge : A convex upper bound of the loss, with a gradient.
+    metrics.average_precision : The metric.
 
     Examples
     --------
     >>> import rankwise as rw
-    >>> loss = rw.AveragePrecision()
-    >>> round(rw.ranking_loss([0.9, 0.8, 0.7, 0.1], [True, False, True, False], loss), 4)
+    >>> round(rw.ranking_loss([0.9, 0.8, 0.7, 0.1], [True, False, True, False], rw.AveragePrecision()), 4)
     0.1667
     """
 

@@ -22,12 +22,11 @@ class AUC(DiscountedLoss):
 
         Δ = Σ_k c_k / (PN)
 
-    AUC is the area under the ROC curve. c_k is the number of negatives above the k-th of P positives.
+    c_k is the number of negatives above the k-th of P positives.
 
     See Also
     --------
-    AveragePrecision : A loss that puts more weight on the top of the ranking.
-    metrics.auc : The metric that this loss optimises.
+    metrics.auc : The metric.
 
     Examples
     --------

@@ -12,24 +12,10 @@ from typing import Any, ClassVar, TypeVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from rankwise.arguments import as_cutoff, as_grades, check_known, raise_not_finite
+from rankwise.arguments import as_cutoff, as_grades, as_scores, check_known, first_true, raise_not_finite
 from rankwise.documenting import documented
 from rankwise.metrics.gains import Gain, as_gain, gains_of
-from rankwise.metrics.ranked import Gains, Ranked, Ties, rank
-from rankwise.queries import Grouping
-
-__all__ = [
-    "EMPTY",
-    "FloatArray",
-    "IntArray",
-    "Metric",
-    "check_empty",
-    "counted_as",
-    "mean_of",
-    "measured_by",
-    "over",
-    "values_of",
-]
+from rankwise.metrics.ranked import Gains, Ranked, Ties
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
@@ -44,9 +30,8 @@ EMPTY = tuple(_COUNTS)
 class Metric(ABC):
     """A metric of rankings, such as "ndcg@10".
 
-    Get one from `as_metric`, and call it like a function: metric(scores, relevant, qid=qid). To define your own, pass a
-    weight and a discount to `rankwise.DiscountedLoss`, which can also be trained for, or override `of_ties`; with
-    `register` it has a name wherever one is taken.
+    Get one from `as_metric`, and call it like a function. To define your own, pass a weight and a discount to
+    `rankwise.DiscountedLoss`, which can also be trained for, or override `of_ties`; `register` gives it a name.
 
     Parameters
     ----------
@@ -68,10 +53,6 @@ class Metric(ABC):
         Whether the metric can or must be cut at k.
     judges : bool
         Whether it judges rankings, not labels.
-    trainable : bool
-        Whether it can be trained for, and so is a `rankwise.Loss`.
-    train_instead : str
-        What to do instead, if it cannot; by default to train for another one.
 
     See Also
     --------
@@ -93,34 +74,31 @@ class Metric(ABC):
     gain: Gain = "linear"
     cut: ClassVar[str] = "never"
     judges: ClassVar[bool] = True
-    trainable: ClassVar[bool] = False
-    train_instead: ClassVar[str] = ""
+    train_instead: ClassVar[str] = ""  # what to do if it cannot be trained for; by default to train for another one
     _needs_ideal = False  # whether `of_ties` reads ties.ideal
-    _options: dict[str, Any]  # what it was made with
+    _options: dict[str, Any] = {}  # what it was made with  # noqa: RUF012
 
     def __init__(self, *, k: int | None = None, gain: Gain | None = None, **options: Any) -> None:
-        self._options = dict(options)
         if k is not None:
             self.k = as_cutoff(k)
             self.name = f"{self.name}@{k}"
-            self._options["k"] = self.k
         if gain is not None:
             self.gain = as_gain(gain)
-            self._options["gain"] = gain
+        given = {"k": k, "gain": gain, **options}
+        self._options = {key: value for key, value in given.items() if value is not None}
 
     def __repr__(self) -> str:
-        given = {key: value for key, value in vars(self).get("_options", {}).items() if value is not None}
-        said = ", ".join(f"{key}={getattr(value, '__name__', repr(value))}" for key, value in given.items())
+        said = ", ".join(f"{key}={getattr(value, '__name__', repr(value))}" for key, value in self._options.items())
         return f"{type(self).__name__}({said})"
 
     def __eq__(self, other: object) -> bool:
-        return type(self) is type(other) and vars(self).get("_options") == vars(other).get("_options")
+        return isinstance(other, Metric) and (type(self), self._options) == (type(other), other._options)
 
     def __hash__(self) -> int:
         return hash((type(self), self.name))
 
     def replace(self: Self, **options: Any) -> Self:
-        """Make the same metric with other options.
+        """Return the same metric with other options.
 
         Parameters
         ----------
@@ -130,18 +108,18 @@ class Metric(ABC):
         Returns
         -------
         Metric
-            The metric with these options.
+            The metric.
         """
         return type(self)(**{**self._options, **options})
 
     @abstractmethod
     def of_ties(self, ties: Ties) -> FloatArray:
-        """Compute the value of each query from the ties of its ranking.
+        """Compute the value of each query from its ties: groups of samples with equal scores.
 
         Parameters
         ----------
         ties : Ties
-            Rankings in which samples with equal scores form one tie.
+            Sizes and gains of ties, from the top of each query.
 
         Returns
         -------
@@ -152,20 +130,7 @@ class Metric(ABC):
     def __call__(
         self, scores: ArrayLike, relevant: ArrayLike, *, qid: ArrayLike | None = None, empty: str = "skip"
     ) -> float:
-        """Compute the metric, or its mean over queries if qid is given.
-
-        Parameters
-        ----------
-        {scores}
-        {truth}
-        {qid}
-        {empty_metric}
-
-        Returns
-        -------
-        float
-            The value; larger is better. NaN if no query is left.
-        """
+        """Compute the metric, or its mean over queries if qid is given; NaN if no query is left."""
         return mean_of(self, values_of(self, scores, relevant, qid, empty)[1], empty)
 
     def truth(self, relevant: NDArray[Any], grades: NDArray[Any] | None = None) -> NDArray[Any]:
@@ -222,11 +187,6 @@ def check_judges(metric: Metric) -> None:
         raise ValueError(f"{metric.name} judges labels, not rankings; use a metric of rankings, such as 'ap'")
 
 
-def check_empty(empty: str) -> None:
-    """Refuse an unknown policy for queries that a metric cannot judge."""
-    check_known("empty", empty, EMPTY)
-
-
 def counted_as(values: FloatArray, empty: str) -> FloatArray:
     """Return values (q,) with NaN of empty queries replaced by the policy; NaN remains if they are left out."""
     return np.where(np.isnan(values), _COUNTS[empty], values)
@@ -247,10 +207,13 @@ def mean_of(metric: Metric, values: FloatArray, empty: str) -> float:
 
 def ranking_of(
     metric: Metric, scores: ArrayLike, relevant: ArrayLike, qid: ArrayLike | None = None
-) -> tuple[Grouping, FloatArray, Ranked | None]:
-    """Return the queries, the gain of each grouped sample, and the ranking, which is None if there are no samples."""
-    name = "grades" if metric.graded else "relevant"
-    return rank(scores, relevant, qid, metric.gains, name=name, ideal=metric._needs_ideal)
+) -> tuple[Gains, Ranked | None]:
+    """Return the gains of the samples by query, and their ranking, which is None if there are no samples."""
+    array, _ = as_scores(scores)
+    grades = as_grades(relevant, array.shape[0], "grades" if metric.graded else "relevant")
+    raise_not_finite(array)
+    gains = Gains.of(metric.gains(grades), qid, metric._needs_ideal)
+    return gains, gains.rank(array)
 
 
 def measured_by(
@@ -265,28 +228,31 @@ def measured_by(
 
     def values(scores: NDArray[np.floating]) -> FloatArray:
         raise_not_finite(scores)
-        ranked = gains.rank(scores)
-        return np.full(gains.grouping.ids.size, np.nan) if ranked is None else metric.of_ties(ranked.ties())
+        return _judged(metric, gains, gains.rank(scores))
 
     return values
+
+
+def _judged(metric: Metric, gains: Gains, ranked: Ranked | None) -> FloatArray:
+    """Return the value of each query, (q,); NaN if it is empty."""
+    return np.full(gains.grouping.ids.size, np.nan) if ranked is None else metric.of_ties(ranked.ties())
 
 
 def values_of(
     metric: Metric, scores: ArrayLike, relevant: ArrayLike, qid: ArrayLike | None, empty: str
 ) -> tuple[NDArray[Any], FloatArray]:
     """Return the queries and their values, with empty queries treated by the policy; one query if qid is None."""
-    check_empty(empty)
+    check_known("empty", empty, EMPTY)
     check_judges(metric)
-    grouping, gain, ranked = ranking_of(metric, scores, relevant, qid)
-    values = np.full(grouping.ids.size, np.nan) if ranked is None else metric.of_ties(ranked.ties())
-    is_empty = np.isnan(values)
-    if is_empty.any() and empty == "error":
-        q = int(np.argmax(is_empty))
-        own = gain[grouping.starts[q] : grouping.starts[q + 1]]
+    gains, ranked = ranking_of(metric, scores, relevant, qid)
+    values = _judged(metric, gains, ranked)
+    ids, starts = gains.grouping.ids, gains.grouping.starts
+    if empty == "error" and (q := first_true(np.isnan(values))) is not None:
+        own = gains.gain[starts[q] : starts[q + 1]]
         n_pos = int(np.count_nonzero(own))
-        which = "the query" if qid is None else f"query {grouping.ids[q]}"
+        which = "the query" if qid is None else f"query {ids[q]}"
         raise ValueError(
             f"{which} has {n_pos} positives and {own.size - n_pos} negatives, so it has no {metric.name}; remove it, "
             "or pass empty='skip', 'zero' or 'one'"
         )
-    return grouping.ids, counted_as(values, empty)
+    return ids, counted_as(values, empty)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -11,7 +10,6 @@ from numpy.typing import ArrayLike
 from rankwise.arguments import check_whole, is_number
 from rankwise.documenting import documented
 from rankwise.metrics.base import FloatArray, Metric, counted_as, ranking_of, values_of
-from rankwise.metrics.ranked import Ranked
 from rankwise.metrics.registry import MetricLike, as_metric
 
 
@@ -20,10 +18,8 @@ class Interval(NamedTuple):
 
     Parameters
     ----------
-    low : float
-        Lower end.
-    high : float
-        Upper end.
+    low, high : float
+        Its ends.
 
     See Also
     --------
@@ -79,9 +75,8 @@ def bootstrap_interval(
 
     Notes
     -----
-    With several queries, as many queries are drawn as count. Empty queries are drawn only with empty="zero" or "one".
-    With one query, a resample on which the metric has no value is drawn again, so the interval is conditional on a
-    value. With empty="zero" or "one" such a resample counts as 0 or 1 instead.
+    Empty queries are drawn only with empty="zero" or "one". With one query, a resample on which the metric has no value
+    is drawn again, so the interval is conditional on a value; with empty="zero" or "one" it counts as 0 or 1 instead.
 
     Examples
     --------
@@ -98,7 +93,7 @@ def bootstrap_interval(
         return interval_of_mean(values, level, n_resamples, rng)
     if values.size == 0:
         return NO_INTERVAL
-    return quantiles(over_samples(metric, [ranking_of(metric, scores, relevant)[2]], n_resamples, rng, empty), level)
+    return quantiles(over_samples(metric, [scores], relevant, n_resamples, rng, empty), level)
 
 
 @documented
@@ -130,7 +125,7 @@ def resampled(metric: MetricLike, scores: ArrayLike, relevant: ArrayLike, counts
     """
     metric = as_metric(metric)
     times = np.asarray(counts, np.float64)
-    ranked = ranking_of(metric, scores, relevant)[2]
+    _, ranked = ranking_of(metric, scores, relevant)
     n = 0 if ranked is None else ranked.order.size
     if times.ndim != 2 or times.shape[1] != n:
         raise ValueError(
@@ -167,18 +162,26 @@ def quantiles(drawn: FloatArray, level: float) -> Interval:
 
 
 def over_samples(
-    metric: Metric, rankings: Sequence[Ranked | None], n_resamples: int, rng: np.random.Generator, empty: str
+    metric: Metric,
+    scores: list[ArrayLike],
+    relevant: ArrayLike,
+    n_resamples: int,
+    rng: np.random.Generator,
+    empty: str,
 ) -> FloatArray:
-    """Return the metric of rankings of the same samples for random resamples, (n_resamples, rankings). Sorts once."""
-    found = [one for one in rankings if one is not None]
-    if not found:
-        return np.tile(counted_as(np.full(len(rankings), np.nan), empty), (n_resamples, 1))
-    n = found[0].order.size
-    drawn = np.full((n_resamples, len(found)), np.nan)
+    """Return the metric of the same samples by each of several scores for random resamples, (n_resamples, scores).
+
+    Sorts once. The query must have a value, if empty queries are not counted.
+    """
+    rankings = [ranked for one in scores if (ranked := ranking_of(metric, one, relevant)[1]) is not None]
+    if not rankings:
+        return np.tile(counted_as(np.full(len(scores), np.nan), empty), (n_resamples, 1))
+    n = rankings[0].order.size
+    drawn = np.full((n_resamples, len(scores)), np.nan)
     for b in range(n_resamples):
         # This ends: the query has a value, so some of its samples give one, and these are drawn sooner or later.
         while np.isnan(drawn[b]).any():
             times = np.bincount(rng.integers(n, size=n), minlength=n).astype(np.float64)
-            values = np.array([metric.of_ties(ranked.ties(times))[0] for ranked in found])
+            values = np.array([metric.of_ties(ranked.ties(times))[0] for ranked in rankings])
             drawn[b] = counted_as(values, empty)
     return drawn

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from rankwise.arguments import check_whole
 from rankwise.documenting import documented
-from rankwise.metrics.base import FloatArray, Metric, ranking_of, values_of
+from rankwise.metrics.base import FloatArray, Metric, values_of
 from rankwise.metrics.bootstrap import (
     NO_INTERVAL,
     Interval,
@@ -18,7 +18,7 @@ from rankwise.metrics.bootstrap import (
     interval_of_mean,
     over_samples,
     quantiles,
-)
+)  # fmt: skip
 from rankwise.metrics.registry import MetricLike, as_metric
 
 # Values that differ by at most this are equal: sums in another order differ by as little.
@@ -173,12 +173,13 @@ def compare(
     differences = values_b - values_a
     differences[np.abs(differences) <= _EQUAL] = 0.0
     if single and ids.size:
-        rankings = [ranking_of(metric, scores, grades)[2] for scores in (scores_a, scores_b)]
-        drawn = over_samples(metric, rankings, n_resamples, rng, empty)
+        drawn = over_samples(metric, [scores_a, scores_b], grades, n_resamples, rng, empty)
         interval = quantiles(drawn[:, 1] - drawn[:, 0], level)
     else:
         interval = NO_INTERVAL if single else interval_of_mean(differences, level, n_resamples, rng)
-    tested = ids.size > 1
+    p_values = float("nan"), float("nan")
+    if ids.size > 1:
+        p_values = _wilcoxon(differences), _sign_flip(differences, int(n_flips), rng)
     return Comparison(
         metric=metric,
         mean_a=_mean(values_a),
@@ -187,8 +188,8 @@ def compare(
         interval=interval,
         over="samples" if single else "queries",
         level=float(level),
-        p_wilcoxon=_wilcoxon(differences) if tested else float("nan"),
-        p_sign_flip=_sign_flip(differences, int(n_flips), rng) if tested else float("nan"),
+        p_wilcoxon=p_values[0],
+        p_sign_flip=p_values[1],
         better=int((differences > 0.0).sum()),
         worse=int((differences < 0.0).sum()),
         equal=int((differences == 0.0).sum()),

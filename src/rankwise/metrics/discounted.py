@@ -14,18 +14,19 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from rankwise.arguments import first_true
 from rankwise.documenting import documented
 from rankwise.metrics.base import FloatArray, IntArray, over
 from rankwise.metrics.gains import Gain, evaluated
-from rankwise.metrics.loss import ROUNDING, TINY, Loss, LossTables, NotQSSuitableError, SoftCounts, Tail, breaks_c2
+from rankwise.metrics.loss import Loss, LossTables, NotQSSuitableError, Tail
 from rankwise.metrics.ranked import Ties
-
-__all__ = ["TABLE_SIZE", "DiscountedLoss"]
 
 # Built-in discounts are tabulated up to this place by default, and evaluated in closed form beyond it.
 TABLE_SIZE = 1 << 16
 # Relative rounding error of sums of places.
 _ROUNDING = 1e-13
+# A second difference this small relative to the discount is rounding, not a violation of (C2); or if values underflow.
+_NO_BEND, _TINY = 8 * np.finfo(np.float64).eps, 1e-300
 # One thread at a time makes tables larger. The function of a user may use other losses.
 _LOCK = threading.RLock()
 
@@ -37,17 +38,15 @@ class DiscountedLoss(Loss):
         Δ = (1/C) · Σ_k w_k · (D(k) − D(k + c_k)),   C = Σ_k w_k · D(k)
 
     The k-th positive from the top has c_k negatives above it, so it stands at place k + c_k instead of place k. D(m) is
-    what a positive at place m is worth. Δ is 0 for a perfect ranking.
-
-    Pass the functions, or override `weight` and `discount` in a subclass. They may take an array or one number at a
-    time. Their values are tabulated once, so your own loss runs as fast as a built-in one.
+    what a positive at place m is worth. Pass the functions, or override `weight` and `discount` in a subclass. They may
+    take an array or one number at a time. Their values are tabulated once, so your own loss is as fast as a built-in.
 
     Parameters
     ----------
     weight : callable, optional
         Function w(k) ≥ 0 of the number k = 1, 2, … of a positive from the top. By default all weights are 1.
     discount : callable, optional
-        Function D(m) of the place m = 1, 2, …. Required unless a subclass overrides `discount`.
+        Function D(m) of the place m = 1, 2, …. Required unless a subclass overrides it.
     name : str, optional
         Name of the loss in messages. By default the `name` of the class.
     slope : callable, optional
@@ -56,14 +55,12 @@ class DiscountedLoss(Loss):
     k : int, optional
         Last place that counts: D(m) = 0 for m > k, and C is the most that the first k places can hold. Such a loss is
         not QS-suitable. In the smooth loss, D falls linearly to 0 between k and k + 1. By default all places count.
-    gain : {"exp2", "linear"} or callable, optional
-        Worth G(y) of a grade y, if relevance is graded: 2^y − 1, y itself, or a non-decreasing function with G(0) = 0.
-        By default "linear".
+    {gain}
 
     Attributes
     ----------
     proven : bool
-        Whether the loss is known to be QS-suitable for all query sizes, so that nothing needs to be checked.
+        Whether the loss is known to be QS-suitable for all query sizes.
     closed_form : Tail
         Closed form of the discount up to the cut-off, if it is a built-in one.
     table_size : int
@@ -72,7 +69,6 @@ class DiscountedLoss(Loss):
     See Also
     --------
     AveragePrecision : The loss with w_k = k and D(m) = 1/m.
-    NDCG : The loss with w_k = 1 and D(m) = 1/log2(1 + m).
     check_qs_suitable : Check whether a loss works with the fast methods.
 
     Notes
@@ -105,12 +101,12 @@ class DiscountedLoss(Loss):
         k: int | None = None,
         gain: Gain | None = None,
     ) -> None:
-        super().__init__(k=k, gain=gain)
-        given = {"weight": weight, "discount": discount, "name": name, "slope": slope}
-        self._options.update((key, value) for key, value in given.items() if value is not None)
+        super().__init__(k=k, gain=gain, weight=weight, discount=discount, name=name, slope=slope)
         if name is not None:
             self.name = name
-        self._weight, self._discount, self._slope = weight, discount, slope
+        for method, function in {"weight": weight, "discount": discount, "slope": slope}.items():
+            if function is not None and getattr(type(self), method) is getattr(DiscountedLoss, method):
+                setattr(self, method, function)  # not in place of a subclass's own
         if not self._is_as_declared("closed_form", "weight", "discount"):
             self.closed_form, self._per_pair = Tail.NONE, False
         if not self._is_as_declared("_suitable", "weight", "discount"):
@@ -133,69 +129,37 @@ class DiscountedLoss(Loss):
     def weight(self, k: Any) -> Any:
         """Return w_k, the weight of the k-th positive from the top.
 
-        Parameters
-        ----------
-        k : int or ndarray
-            Numbers of positives, from 1.
-
-        Returns
-        -------
-        float or ndarray
-            The weights.
+        {of_positives}
         """
-        return np.ones(np.shape(k)) if self._weight is None else self._weight(k)
+        return np.ones(np.shape(k))
 
     def discount(self, m: Any) -> Any:
         """Return D(m), what a positive at place m is worth, as if there were no cut-off.
 
-        Parameters
-        ----------
-        m : float or ndarray
-            Places, from 1.
-
-        Returns
-        -------
-        float or ndarray
-            The discounts.
+        {of_places}
         """
-        if self._discount is None:
-            raise TypeError(f"{type(self).__name__} has no discount; pass discount=, or override discount(self, m)")
-        return self._discount(m)
+        raise TypeError(f"{type(self).__name__} has no discount; pass discount=, or override discount(self, m)")
 
     def slope(self, m: Any) -> Any:
         """Return D′(m), the derivative of the discount, if it is continuous.
 
-        Parameters
-        ----------
-        m : float or ndarray
-            Places, real numbers from 1.
-
-        Returns
-        -------
-        float or ndarray
-            The derivatives.
+        {of_places}
         """
-        if self._slope is None:
-            raise TypeError(f"{type(self).__name__} has no slope; pass slope=, or override slope(self, m)")
-        return self._slope(m)
+        raise TypeError(f"{type(self).__name__} has no slope; pass slope=, or override slope(self, m)")
 
     @property
     def is_continuous(self) -> bool:
         """Whether the discount is known between whole places."""
         overridden = type(self).slope is not DiscountedLoss.slope and self._is_as_declared("slope", "discount")
-        return self._slope is not None or overridden
+        return "slope" in vars(self) or overridden
 
     @property
     def is_uniform(self) -> bool:
         """Whether all positives have the same weight."""
-        return self._weight is None and type(self).weight is DiscountedLoss.weight
+        return "weight" not in vars(self) and type(self).weight is DiscountedLoss.weight
 
     def continued(self, m: FloatArray, n: int) -> tuple[FloatArray, FloatArray]:
-        """Return D(m) and D′(m) at real places m.
-
-        D is linear between whole places unless `slope` is known. With a cut-off, D falls linearly from D(k) to 0
-        between k and k + 1. A place that differs from a whole number only by rounding is taken as whole, so the order
-        of a summation does not decide on which side of a kink it lies.
+        """Return D(m) and D′(m) at real places m, linear between k and k + 1, and wherever `slope` is not known.
 
         Parameters
         ----------
@@ -206,12 +170,11 @@ class DiscountedLoss(Loss):
 
         Returns
         -------
-        value : ndarray
-            D(m), in the shape of `m`.
-        slope : ndarray
-            D′(m), in the shape of `m`.
+        value, slope : ndarray
+            D(m) and D′(m), in the shape of `m`.
         """
         if self.k is not None or not self.is_continuous:
+            # A place that is whole but for rounding must not lie on one side of a kink by the order of a summation.
             whole = np.rint(m)
             m = np.where(np.abs(m - whole) <= _ROUNDING * whole, whole, m)
         if self.k is None or n <= self.k:
@@ -234,9 +197,8 @@ class DiscountedLoss(Loss):
         values = evaluated(getattr(self, what), numbers)
         if not np.isfinite(values).all():
             at = int(np.argmin(np.isfinite(values)))
-            raise ValueError(
-                f"{self.name}: {what}({numbers[at]:g}) = {values[at]} is not finite; return a finite number"
-            )
+            found = f"{what}({numbers[at]:g}) = {values[at]}"
+            raise ValueError(f"{self.name}: {found} is not finite; return a finite number")
         return values
 
     def __getstate__(self) -> dict[str, Any]:
@@ -292,7 +254,7 @@ class DiscountedLoss(Loss):
 
         Returns
         -------
-        ndarray of float
+        ndarray
             The discounts, in the shape of `m`.
         """
         if self._tail is Tail.NONE or self.k is not None:
@@ -306,17 +268,14 @@ class DiscountedLoss(Loss):
         return True if self.k == 1 else None if self._suitable is None else False
 
     def normaliser(self, n_pos: int, n_neg: int) -> float:
-        """Return C, the number that Δ is divided by.
+        """Return C, the number that Δ is divided by; an error is raised if it is not positive.
 
-        Parameters
-        ----------
-        {n_pos}
-        {n_neg}
+        {arguments}
 
         Returns
         -------
         float
-            C. An error is raised if it is not positive.
+            C.
         """
         if self._per_pair:
             return float(n_pos) * float(n_neg)
@@ -325,22 +284,14 @@ class DiscountedLoss(Loss):
     def normalisers(self, n_pos: IntArray, n_neg: IntArray) -> FloatArray:
         """Return C for many queries.
 
-        Parameters
-        ----------
-        n_pos, n_neg : ndarray of shape (Q,)
-            Numbers of positives, at least 1, and of negatives of each query.
-
-        Returns
-        -------
-        ndarray of shape (Q,)
-            C of each query.
+        {of_queries}
         """
         if self._per_pair:
             return n_pos.astype(np.float64) * n_neg
         if n_pos.size == 1:
             return np.array([self.normaliser(int(n_pos[0]), int(n_neg[0]))])
         c = self.ideals(n_pos)
-        for q in np.flatnonzero(~(c > 0.0))[:1]:
+        if (q := first_true(~(c > 0.0))) is not None:
             self._positive(float(c[q]), int(n_pos[q]))
         return c
 
@@ -408,16 +359,6 @@ class DiscountedLoss(Loss):
         above = neg.size - np.searchsorted(neg, pos, side="left" if worst else "right")
         return float(self.of_counts(above, neg.size))
 
-    def of_soft_counts(self, counts: SoftCounts) -> tuple[FloatArray, FloatArray]:
-        """Compute the loss at soft counts c_k.
-
-        {soft_counts}
-        """
-        w = self.tables(int(counts.n_pos.max()), counts.n).weight[counts.place - 1] / counts.norm
-        ideal, _ = self.continued(counts.place.astype(np.float64), counts.n)
-        found, slope = self.continued(counts.place + counts.above, counts.n)
-        return w * (ideal - found), -w * slope
-
     def of_ties(self, ties: Ties) -> FloatArray:
         # Equal scores share the mean weight and discount of their places.
         if ties.ideal is not None:
@@ -443,13 +384,22 @@ class DiscountedLoss(Loss):
             return
         w, d = self.tables(n_pos, n).weight[:n_pos], self.tables(n_pos, n).discount[: n + 1]
         bend = d[3:] - 2.0 * d[2:-1] + d[1:-2]  # at m = 2..n−1
-        bends = np.flatnonzero(bend < -ROUNDING * np.abs(d[2:-1]) - TINY) + 2
+        bends = np.flatnonzero(bend < -_NO_BEND * np.abs(d[2:-1]) - _TINY) + 2
         for m in bends.tolist():
             ranks = np.arange(max(1, m - n_neg + 1), min(n_pos, m - 1) + 1)
             for i in ranks[w[ranks - 1] > 0][:1].tolist():
-                raise breaks_c2(self.name, i, m - i, *self.steps(i, [m - i, m - i + 1], n_pos, n_neg))
+                raise self._breaks_c2(i, m - i, n_pos, n_neg)
         if not bends.size:
             self._convex_to = n
+
+    def _breaks_c2(self, i: int, j: int, n_pos: int, n_neg: int) -> NotQSSuitableError:
+        now, then = self.steps(i, [j, j + 1], n_pos, n_neg)
+        return NotQSSuitableError(
+            f"{self.name} breaks (C2) at (i, j) = ({i}, {j}): step_{j + 1}({i}) = {then:.6g} < step_{j}({i}) = "
+            f"{now:.6g}; the discount must be convex there (steps must not fall as j grows)",
+            i,
+            j,
+        )
 
     def check_many(self, n_pos: IntArray, n_neg: IntArray) -> None:
         """Run `check` for many queries, except those without positives or without negatives.
@@ -471,10 +421,10 @@ class DiscountedLoss(Loss):
 
 
 def _sums(values: FloatArray, ties: Ties, sizes: FloatArray) -> FloatArray:
-    """Return the sums of the next `sizes` (m,) of the values (n,) by step, beginning anew in each query, (m,)."""
+    """Return the sums of the next `sizes` (m,) of the values (n,) by tie, beginning anew in each query, (m,)."""
     totals = ties.total(sizes).astype(np.int64)
     begins = np.cumsum(totals) - totals
-    # A 0 at the end, where a last step of size 0 may begin.
+    # A 0 at the end, where a last tie of size 0 may begin.
     each = np.append(values[np.arange(int(totals.sum())) - np.repeat(begins, totals)], 0.0)
     found = np.add.reduceat(each, (np.cumsum(sizes) - sizes).astype(np.int64))
     if not sizes.all():

@@ -12,21 +12,17 @@ from numpy.typing import NDArray
 
 from rankwise.arguments import first_true
 
-__all__ = ["GAINS", "Gain", "as_gain", "evaluated", "gains_of"]
-
 FloatArray = NDArray[np.float64]
 Gain = Literal["exp2", "linear"] | Callable[[Any], Any]
 
-GAINS = ("exp2", "linear")
 # Below this, 2^y − 1 would lose digits.
 _SMALL = 0.5
 
 
 def as_gain(gain: Any) -> Gain:
     """Return the gain if it is a known name or a function."""
-    if not callable(gain) and gain not in GAINS:
-        names = " or ".join(map(repr, GAINS))
-        raise ValueError(f"unknown gain {gain!r}; use {names}, or a function of the grade with G(0) = 0")
+    if not callable(gain) and gain not in ("exp2", "linear"):
+        raise ValueError(f"unknown gain {gain!r}; use 'exp2' or 'linear', or a function of the grade with G(0) = 0")
     known: Gain = gain
     return known
 

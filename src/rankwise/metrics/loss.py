@@ -7,27 +7,19 @@ weight and a discount (discounted.py), or is the 0-1 loss of labels (zero_one.py
 from __future__ import annotations
 
 from abc import abstractmethod
-from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from rankwise.documenting import documented
 from rankwise.kernels.contract import LossTables, Tail
-from rankwise.metrics.base import FloatArray, IntArray, Metric
+from rankwise.metrics.base import Metric
 
-__all__ = ["ROUNDING", "TINY", "Loss", "LossTables", "NotQSSuitableError", "SoftCounts", "Tail", "breaks_c2"]
-
-# A second difference this small relative to the discount is rounding, not a violation of (C2).
-ROUNDING = 8 * np.finfo(np.float64).eps
-TINY = 1e-300  # the same for values that underflow
+__all__ = ["Loss", "LossTables", "NotQSSuitableError", "Tail"]
 
 
 class NotQSSuitableError(ValueError):
-    """Error for a loss that breaks a condition of the fast methods.
-
-    The fast methods find the most violating ranking only for QS-suitable losses. A loss is QS-suitable if it is a sum
-    over negatives (C1) and its steps do not fall from one negative to the next (C2). See `check_qs_suitable`.
+    """Error for a loss that breaks a condition of the fast methods: it is not QS-suitable, see `check_qs_suitable`.
 
     Parameters
     ----------
@@ -56,20 +48,6 @@ class NotQSSuitableError(ValueError):
         self.j = j
 
 
-class SoftCounts(NamedTuple):
-    """Soft counts of the positives of queries, one query after the other, ascending by score within a query.
-
-    above: (P,) c_k, the soft number of negatives above. place: (P,) k, from the top. n_pos: (Q,). norm: (P,) C of the
-    query. n: the largest number of samples in a query.
-    """
-
-    above: FloatArray
-    place: IntArray
-    n_pos: IntArray
-    norm: FloatArray
-    n: int
-
-
 @documented
 class Loss(Metric):
     """Base class of losses Δ(R*, R) of a ranking of positives and negatives: metrics that can be trained for.
@@ -96,7 +74,6 @@ class Loss(Metric):
     --------
     DiscountedLoss : A loss given by a weight and a discount.
     ZeroOne : The fraction of samples with the wrong label.
-    AveragePrecision : The loss 1 − AP.
 
     Examples
     --------
@@ -106,17 +83,13 @@ class Loss(Metric):
     (True, 'ap', True)
     """
 
-    trainable = True
     learns_intercept: bool = False
     has_discount: bool = False
 
     @property
     @abstractmethod
     def qs_suitable(self) -> bool | None:
-        """Whether the loss is QS-suitable for queries of every size.
-
-        None if this depends on the size of the query. `check_qs_suitable` then decides.
-        """
+        """Whether the loss is QS-suitable for queries of every size; None if `check_qs_suitable` decides by size."""
 
     @abstractmethod
     def of_scores(self, scores: NDArray[np.floating], relevant: NDArray[np.bool_], worst: bool) -> float:
@@ -139,25 +112,7 @@ class Loss(Metric):
 
     @abstractmethod
     def check(self, n_pos: int, n_neg: int) -> None:
-        """Raise an error unless the loss is QS-suitable for these counts.
+        """Raise a `NotQSSuitableError` unless the loss is QS-suitable for these counts.
 
-        Parameters
-        ----------
-        {n_pos}
-        {n_neg}
-
-        Raises
-        ------
-        NotQSSuitableError
-            If (C1) or (C2) does not hold.
+        {arguments}
         """
-
-
-def breaks_c2(name: str, i: int, j: int, now: float, then: float) -> NotQSSuitableError:
-    """Return the error that names where (C2) breaks: step_{j+1}(i) = then < step_j(i) = now."""
-    return NotQSSuitableError(
-        f"{name} breaks (C2) at (i, j) = ({i}, {j}): step_{j + 1}({i}) = {then:.6g} < step_{j}({i}) = {now:.6g}; "
-        "the discount must be convex there (steps must not fall as j grows)",
-        i,
-        j,
-    )

@@ -22,18 +22,15 @@ class ReciprocalRank(DiscountedLoss):
 
         Δ = 1 − 1 / (1 + c_1)
 
-    c_1 is the number of negatives above the first positive.
+    c_1 is the number of negatives above the first positive. With k, Δ is 1 if that is beyond place k.
 
     Parameters
     ----------
-    k : int, optional
-        Last place that counts. Δ is 1 if the first positive is beyond place k. The loss "mrr@10" has k = 10. By default
-        all places count.
+    {k}
 
     See Also
     --------
-    AveragePrecision : A loss over all positives.
-    metrics.reciprocal_rank : The metric that this loss optimises.
+    metrics.reciprocal_rank : The metric.
 
     Examples
     --------
@@ -89,11 +86,6 @@ def reciprocal_rank(
     expectation over their orders.
 
     {judging}
-
-    Notes
-    -----
-    For a tie of t samples with equal scores, p of them positive, below T negatives, the expectation is
-    Σ_{r ≤ t−p} (1/(T + r + 1)) Prob(r negatives of the tie are above its first positive).
 
     Examples
     --------

@@ -50,22 +50,16 @@ class NDCG(DiscountedLoss):
     discount : {"log2", "chakrabarti"} or callable, default "log2"
         D: "log2" is D(m) = 1/log2(1 + m). "chakrabarti" is D(1) = D(2) = 1 and D(m) = 1/log2(m); it is not convex, so
         the loss is not QS-suitable. Or a function of the place m = 1, 2, ….
-    k : int, optional
-        Last place that counts. The loss "ndcg@10" has k = 10. By default all places count.
+    {k}
     gain : {"exp2", "linear"} or callable, default "exp2"
         Worth G(y) of a grade y: 2^y − 1, y itself, or a non-decreasing function with G(0) = 0.
     slope : callable, optional
         Derivative of your own `discount` function, see `DiscountedLoss`.
 
-    Attributes
-    ----------
-    discount_name : str
-        Name of the discount.
-
     See Also
     --------
     DiscountedLoss : A loss given by a weight and a discount.
-    metrics.ndcg : The metric that this loss optimises.
+    metrics.ndcg : The metric.
 
     Examples
     --------
@@ -94,7 +88,6 @@ class NDCG(DiscountedLoss):
         if slope is not None and not callable(discount):
             raise ValueError(f"slope= needs a discount= function; the slope of {discount!r} is built in")
         own = (discount, slope) if callable(discount) else _DISCOUNTS[discount]
-        self.discount_name = discount if isinstance(discount, str) else getattr(discount, "__name__", "custom")
         self.closed_form = Tail.LOG2 if discount == "log2" else Tail.NONE
         if discount == "chakrabarti":
             self._suitable = False

@@ -30,7 +30,6 @@ class PrecisionAt(DiscountedLoss):
 
     See Also
     --------
-    NDCG : A loss that can be cut at k and takes the order within the first k places into account.
     metrics.precision_at : The metric.
 
     Examples

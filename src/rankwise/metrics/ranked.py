@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from rankwise.arguments import as_grades, as_scores, raise_not_finite
 from rankwise.queries import Grouping, group
 
 FloatArray = NDArray[np.float64]
@@ -40,10 +38,8 @@ class Ties:
         before = np.cumsum(values) - values
         return before - np.repeat(before[self.first], np.diff(self.first, append=values.size))
 
-    def share(self, k: int | None) -> FloatArray:
+    def share(self, k: int) -> FloatArray:
         """Return the share of each tie that is among the first k samples of its query, (m,)."""
-        if k is None:
-            return np.ones(self.size.size)
         return np.clip(k - self.above(self.size), 0.0, self.size) / np.maximum(self.size, 1.0)
 
 
@@ -51,7 +47,7 @@ class Ties:
 class Ranked:
     """Samples by query and falling score. order: (n,) from the grouped samples. gain: (n,) in this order.
 
-    begins: (m,) the first sample of each tie. first: (q,) the first tie of each query.
+    begins: (m,) the first sample of each tie. first: (q,) the first tie of each query. ideal: the ranking by gains.
     """
 
     order: IntArray
@@ -64,11 +60,11 @@ class Ranked:
         """Return the ties; with times (n,), as if each grouped sample occurred that many times."""
         ideal = self.ideal.ties(times) if self.ideal is not None else None
         if times is None:
-            size = np.diff(self.begins, append=self.order.size).astype(np.float64)
-            return Ties(size, np.add.reduceat(self.gain, self.begins), self.first, self.gain, None, ideal)
-        times = times[self.order]
-        gain = np.add.reduceat(self.gain * times, self.begins)
-        return Ties(np.add.reduceat(times, self.begins), gain, self.first, self.gain, times, ideal)
+            size, gain = np.diff(self.begins, append=self.order.size).astype(np.float64), self.gain
+        else:
+            times = times[self.order]
+            size, gain = np.add.reduceat(times, self.begins), self.gain * times
+        return Ties(size, np.add.reduceat(gain, self.begins), self.first, self.gain, times, ideal)
 
 
 @dataclass(frozen=True, eq=False)
@@ -102,27 +98,6 @@ class Gains:
         return _rank(self.grouping.gather(scores), self.used, self.grouping.starts[:-1], self.ideal)
 
 
-def rank(
-    scores: ArrayLike,
-    grades: ArrayLike,
-    qid: ArrayLike | None,
-    gains: Callable[[FloatArray], FloatArray],
-    *,
-    name: str,
-    ideal: bool,
-) -> tuple[Grouping, FloatArray, Ranked | None]:
-    """Check, group and sort. Return the queries, the grouped gains and the ranking, which is None without samples.
-
-    gains: those (n,) of grades (n,), which errors call `name`. ideal: whether the ranking by gains is also needed; only
-    ratios of gains in a query count then.
-    """
-    array, _ = as_scores(scores)
-    gain = gains(as_grades(grades, array.shape[0], name))
-    raise_not_finite(array)
-    found = Gains.of(gain, qid, ideal)
-    return found.grouping, found.gain, found.rank(array)
-
-
 def _rank(key: NDArray[np.floating], gain: FloatArray, begins: IntArray, ideal: Ranked | None = None) -> Ranked:
     n, n_queries = key.size, begins.size
     order = np.argsort(-key)  # ties may be in any order: they are one tie
@@ -135,5 +110,5 @@ def _rank(key: NDArray[np.floating], gain: FloatArray, begins: IntArray, ideal: 
     new = np.empty(n, np.bool_)
     np.not_equal(key[1:], key[:-1], out=new[1:])
     new[begins] = True
-    step = np.flatnonzero(new)
-    return Ranked(order, gain[order], step, np.searchsorted(step, begins), ideal)
+    first_of_tie = np.flatnonzero(new)
+    return Ranked(order, gain[order], first_of_tie, np.searchsorted(first_of_tie, begins), ideal)

@@ -22,10 +22,6 @@ from rankwise.metrics.ndcg import NDCG
 from rankwise.metrics.precision import PrecisionAt, RecallAt
 from rankwise.metrics.zero_one import ZeroOne
 
-__all__ = [
-    "LOSSES", "METRICS", "LossLike", "MetricLike", "as_loss", "as_metric", "check_qs_suitable", "per_query", "register",
-]  # fmt: skip
-
 MetricLike = Metric | str
 LossLike = Loss | str
 Class = TypeVar("Class", bound=type[Metric])
@@ -40,7 +36,7 @@ def register(metric: Class) -> Class:
     """Give a class of metrics a name, its `name`, wherever a metric or a loss is taken by name.
 
     Use it as a decorator. The class is called without arguments for its name alone, such as "mine", and with k=10 for
-    "mine@10", unless its `cut` is "never" (the default of `Metric`).
+    "mine@10", unless its `cut` is "never" (the default).
 
     Parameters
     ----------
@@ -52,15 +48,9 @@ def register(metric: Class) -> Class:
     type
         The class.
 
-    Raises
-    ------
-    ValueError
-        If another class has this name, or the name is not a word without "@".
-
     See Also
     --------
     as_metric : Get a metric by name.
-    rankwise.DiscountedLoss : What most metrics of one's own are made of.
 
     Examples
     --------
@@ -117,15 +107,9 @@ def as_metric(
     Metric
         The metric. Call it, or pass it to any function that takes a metric.
 
-    Raises
-    ------
-    ValueError
-        If the name is unknown, or the metric does not take k, gain or max_grade.
-
     See Also
     --------
     Metric : The class of metrics.
-    per_query : The values of each query.
     register : Give a metric of your own a name.
 
     Examples
@@ -135,27 +119,24 @@ def as_metric(
     >>> as_metric("ndcg", 5, gain="linear")([3.0, 2.0, 1.0], [1, 2, 0])
     0.8597186998521972
     """
-    if isinstance(metric, str):
-        found = _named(metric, k)
-    elif not isinstance(metric, Metric):
-        raise TypeError(f"metric must be a name, such as 'ap' or 'ndcg@10', or a Metric, got {type(metric).__name__}")
-    else:
+    if isinstance(metric, Metric):
         check_judges(metric)
-        found = metric
-        if k is not None:
-            _cut(type(metric), metric.name, metric.k, k)
-            found = metric.replace(k=k)
-    options: dict[str, Any] = {}
+        found = metric if k is None else metric.replace(k=_cut(type(metric), metric.k, k))
+    elif isinstance(metric, str):
+        kind, own = _named(metric, METRICS, "metric")
+        found = _made(kind, _cut(kind, own, k))
+    else:
+        raise TypeError(f"metric must be a name, such as 'ap' or 'ndcg@10', or a Metric, got {type(metric).__name__}")
     if gain is not None:
         as_gain(gain)
         if not isinstance(found, NDCG):
             raise ValueError(f"{found.name} has no gains; gain= is for 'ndcg'")
-        options["gain"] = gain
+        found = found.replace(gain=gain)
     if max_grade is not None:
         if not isinstance(found, ExpectedReciprocalRank):
             raise ValueError(f"{found.name} has no largest grade; max_grade= is for 'err'")
-        options["max_grade"] = max_grade
-    return found.replace(**options) if options else found
+        found = found.replace(max_grade=max_grade)
+    return found
 
 
 def as_loss(loss: LossLike) -> Loss:
@@ -171,11 +152,6 @@ def as_loss(loss: LossLike) -> Loss:
     Loss
         The loss.
 
-    Raises
-    ------
-    ValueError
-        If the name is unknown, or the metric cannot be trained for.
-
     See Also
     --------
     as_metric : Get a metric by name.
@@ -187,74 +163,49 @@ def as_loss(loss: LossLike) -> Loss:
     """
     if isinstance(loss, Loss):
         return loss
-    if isinstance(loss, Metric):
-        raise _cannot_be_trained_for(type(loss))
+    kind = METRICS.get(loss.partition("@")[0]) if isinstance(loss, str) else type(loss)
+    if kind is not None and issubclass(kind, Metric) and not issubclass(kind, Loss):
+        remedy = kind.train_instead or f"train for one of {', '.join(map(repr, LOSSES))}"
+        raise ValueError(f"{kind.name} judges rankings but cannot be trained for; {remedy}")
     if not isinstance(loss, str):
         raise TypeError(f"loss must be a name or a Loss, got {type(loss).__name__}; see rankwise.DiscountedLoss")
-    name, at, cut = loss.partition("@")
-    known = LOSSES.get(name)
-    if (
-        known is not None
-        and known.cut != ("never" if at else "always")
-        and (not at or re.fullmatch("[0-9]{1,12}", cut))
-    ):
-        return _made(known, int(cut) if at else None)  # type: ignore[return-value]
-    if name in METRICS and known is None:
-        raise _cannot_be_trained_for(METRICS[name])
-    raise ValueError(
-        f"unknown loss {loss!r}; use one of {_names(LOSSES)} (any number after @), or a Loss object{_nearest(loss)}"
-    )
+    kind, own = _named(loss, LOSSES, "loss")
+    made: Any = _made(kind, _cut(kind, own, None))
+    return made  # type: ignore[no-any-return]
 
 
-def _cannot_be_trained_for(metric: type[Metric]) -> ValueError:
-    instead = metric.train_instead or f"train for one of {_names(LOSSES)}"
-    return ValueError(f"{metric.name} judges rankings but cannot be trained for; {instead}")
+def _named(text: str, known: dict[str, Any], what: str) -> tuple[type[Metric], int | None]:
+    """Return the class of that name, and its cut-off."""
+    name, at, cut = text.partition("@")
+    if name not in known:
+        names = f"{', '.join(map(repr, known))}, with a cut-off such as 'ndcg@10', or a {what.capitalize()} object"
+        near = difflib.get_close_matches(name.strip().lower(), LOSSES | METRICS, 1)
+        meant = f". Did you mean {near[0] + at + cut.strip()!r}?" if near else ""
+        raise ValueError(f"unknown {what} {text!r}; use one of {names}{meant}")
+    if at and not re.fullmatch("[1-9][0-9]*", cut):
+        raise ValueError(f"the cut-off of {text!r} must be a whole number, at least 1, as in '{name}@10'")
+    return known[name], int(cut) if at else None
 
 
-def _names(known: dict[str, Any]) -> str:
-    whole = [repr(name) for name, metric in known.items() if metric.cut != "always"]
-    return ", ".join(whole + [repr(f"{name}@10") for name, metric in known.items() if metric.cut != "never"])
-
-
-def _nearest(text: str) -> str:
-    """Say which name was probably meant."""
-    name, at, cut = text.strip().lower().partition("@")
-    near = difflib.get_close_matches(name, LOSSES | METRICS, 1)
-    return f". Did you mean {near[0] + at + cut!r}?" if near else ""
+def _cut(metric: type[Metric], own: int | None, k: int | None) -> int | None:
+    """Return the cut-off of a metric that is cut at `own` by its name, and at k; None if it has none."""
+    if k is not None:
+        check_whole(1, k=k)
+        if own not in (None, k):
+            raise ValueError(f"{metric.name}@{own} is already cut at {own}, not at k={k}; pass only one of them")
+        own = int(k)
+    if own is not None and metric.cut == "never":
+        able = ", ".join(repr(other) for other, one in METRICS.items() if one.cut != "never")
+        raise ValueError(f"{metric.name} cannot be cut at k={own}; only {able} can")
+    if own is None and metric.cut == "always":
+        raise ValueError(f"{metric.name} needs the last place that counts; use a name such as '{metric.name}@10'")
+    return own
 
 
 def _made(metric: type[Metric], k: int | None) -> Metric:
     if (metric, k) not in _KEPT:
         _KEPT[metric, k] = metric() if k is None else metric(k=k)
     return _KEPT[metric, k]
-
-
-def _named(text: str, k: int | None) -> Metric:
-    name, at, cut = text.partition("@")
-    if name not in METRICS:
-        names = ", ".join(map(repr, METRICS))
-        raise ValueError(f"unknown metric {text!r}; use one of {names}, or e.g. 'ndcg@10'{_nearest(text)}")
-    if at and not re.fullmatch("[1-9][0-9]*", cut):
-        raise ValueError(f"the cut-off of {text!r} must be a whole number, at least 1, as in '{name}@10'")
-    metric, own = METRICS[name], int(cut) if at else None
-    if own is not None:
-        _cut(metric, name, None, own)
-    if k is not None:
-        _cut(metric, text, own, k)
-    last = k if own is None else own
-    if last is None and metric.cut == "always":
-        raise ValueError(f"{name} needs the last place that counts; pass k, or a name such as '{name}@10'")
-    return _made(metric, None if last is None else int(last))
-
-
-def _cut(metric: type[Metric], name: str, own: int | None, k: int) -> None:
-    """Refuse a cut-off k that is not valid for a metric of that name, which is cut at own already, or at nothing."""
-    check_whole(1, k=k)
-    if metric.cut == "never":
-        able = ", ".join(repr(other) for other, one in METRICS.items() if one.cut != "never")
-        raise ValueError(f"{name} cannot be cut at k={k}; only {able} can")
-    if own not in (None, k):
-        raise ValueError(f"{name} is already cut at {own}, not at k={k}; pass only one of them")
 
 
 @documented
@@ -281,7 +232,6 @@ def per_query(
     See Also
     --------
     as_metric : Get a metric by name. Call it for the mean over queries.
-    compare : Compare two rankings query by query.
 
     Examples
     --------
@@ -300,16 +250,9 @@ def check_qs_suitable(loss: LossLike, n_pos: int, n_neg: int) -> None:
 
         (C2):  δ_{j+1}(i+1) − δ_{j+1}(i) ≥ δ_j(i+1) − δ_j(i)   for 1 ≤ j < n_neg, 1 ≤ i ≤ n_pos
 
-    Here r_j is the interleaving rank of the j-th negative: one plus the number of positives above it. The function
-    returns None if this holds.
+    r_j is the interleaving rank of the j-th negative: one plus the number of positives above it.
 
-    Parameters
-    ----------
-    loss : str or Loss
-        Name of a loss, such as "ap" or "ndcg@10", or a `Loss`.
-    {n_pos}
-    n_neg : int
-        Number of negatives, at least 1.
+    {arguments}
 
     Raises
     ------

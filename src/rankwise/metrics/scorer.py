@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from rankwise.arguments import as_array
+from rankwise.arguments import as_array, check_known
 from rankwise.documenting import documented
-from rankwise.metrics.base import Metric, check_empty
+from rankwise.metrics.base import EMPTY
 from rankwise.metrics.registry import MetricLike, as_metric
 
 
@@ -17,26 +17,20 @@ from rankwise.metrics.registry import MetricLike, as_metric
 def make_ranking_scorer(metric: MetricLike = "ap", *, empty: str = "skip", one_query: bool = False) -> RankingScorer:
     """Make a scikit-learn scorer from a ranking metric.
 
-    The scorer has the signature scorer(estimator, X, y, qid=qid) and returns the mean over queries. It works with
-    `cross_val_score`, `GridSearchCV` and others. scikit-learn passes qid to a scorer only if metadata routing is on and
-    the scorer requests it:
+    The scorer returns the mean over queries. It works with `cross_val_score`, `GridSearchCV` and others. scikit-learn
+    passes qid to a scorer only if metadata routing is on and the scorer requests it:
 
         sklearn.set_config(enable_metadata_routing=True)
         scorer = make_ranking_scorer("ndcg@10").set_score_request(qid=True)
         cross_val_score(model, X, y, cv=GroupKFold(5), scoring=scorer, params={"qid": qid, "groups": qid})
 
-    Without qid, the scorer raises an error unless one_query=True, because a ranking of the samples of all queries as
-    one list says nothing about the queries.
+    Without qid, the scorer raises an error unless one_query=True.
 
     Samples are scored by decision_function, else by the second column of predict_proba, else by predict. Positives are
     y == estimator.classes_[1]. For an estimator without classes_, positives are y > 0, and "ndcg" and "err" take y as
     grades.
 
-    Parameters
-    ----------
-    {metric_ap}
-    {empty_metric}
-    {one_query}
+    {arguments_of_metrics}
 
     Returns
     -------
@@ -69,11 +63,10 @@ class RankingScorer:
     """A scikit-learn scorer that judges an estimator by a ranking metric; see `make_ranking_scorer`."""
 
     def __init__(self, metric: MetricLike = "ap", empty: str = "skip", one_query: bool = False) -> None:
-        check_empty(empty)
+        check_known("empty", empty, EMPTY)
         if not isinstance(one_query, bool | np.bool_):
             raise TypeError(f"one_query must be True or False, got {one_query!r}; queries are passed as qid")
-        self.metric: Metric = as_metric(metric)
-        self.empty = empty
+        self.metric, self.empty = as_metric(metric), empty
         self._qid_request: bool | str | None = False if one_query else None
 
     @property

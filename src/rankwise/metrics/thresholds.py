@@ -3,8 +3,8 @@
     Δ = Σ_l α_l Δ_l,   α_l = (G(l) − G(l′))·C_l / Σ (G(l) − G(l′))·C_l
 
 l runs through the different grades of a query, and l′ is the grade before l (G(l′) = 0 for the first). Δ_l is the loss
-with the samples of grade l or more as positives, and C_l is its normaliser. The lowest grade is not a threshold: all
-samples have it, so its Δ is 0. But its gain counts in the sum of the denominator, so that NDCG becomes graded NDCG.
+with the samples of grade l or more as positives, and C_l is its normaliser. The lowest grade is not a threshold (its Δ
+is 0), but its gain counts in the denominator, so that NDCG becomes graded NDCG.
 """
 
 from __future__ import annotations
@@ -20,22 +20,6 @@ from rankwise.metrics.discounted import DiscountedLoss
 from rankwise.metrics.gains import gains_of
 from rankwise.metrics.loss import Loss
 from rankwise.queries import Queries, Solved, compiled
-
-__all__ = [
-    "MOST_LEVELS",
-    "Levels",
-    "check_levels",
-    "check_number",
-    "level_gains",
-    "level_norms",
-    "level_of_samples",
-    "level_weights",
-    "levels_of",
-    "sum_over_levels",
-    "sums_of",
-    "thresholds_of",
-    "weigh_levels",
-]
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
@@ -102,11 +86,6 @@ def level_gains(levels: Levels, loss: Loss) -> tuple[FloatArray, FloatArray]:
     return gain, step
 
 
-def thresholds_of(queries: Queries) -> list[Threshold]:
-    """Return all thresholds as binary queries, at most `MOST_LEVELS` per query."""
-    return queries.once("thresholds", lambda: [_threshold(queries, t) for t in range(1, check_levels(queries))])
-
-
 def check_levels(queries: Queries) -> int:
     """Return the largest number of different grades in a query; refuse more than `MOST_LEVELS` above the lowest."""
     return check_number(int(np.diff(levels_of(queries).starts).max(initial=0)))
@@ -120,6 +99,11 @@ def check_number(most: int) -> int:
             "e.g. np.round(grades, 1), or use smooth_loss with 'ndcg', which takes any number"
         )
     return most
+
+
+def thresholds_of(queries: Queries) -> list[Threshold]:
+    """Return all thresholds as binary queries, at most `MOST_LEVELS` per query."""
+    return queries.once("thresholds", lambda: [_threshold(queries, t) for t in range(1, check_levels(queries))])
 
 
 def _threshold(queries: Queries, t: int) -> Threshold:

@@ -9,6 +9,7 @@ from rankwise.surrogates.base import PerQuery, Result, Surrogate, evaluate
 from rankwise.surrogates.direct import Direct
 from rankwise.surrogates.error_driven import ErrorDriven, error_driven_loss
 from rankwise.surrogates.hinge import Hinge, most_violating_ranking, structured_hinge
+from rankwise.surrogates.ranking_loss import ranking_loss
 from rankwise.surrogates.smooth import Smooth, smooth_loss
 
 __all__ = [
@@ -24,6 +25,7 @@ __all__ = [
     "error_driven_loss",
     "evaluate",
     "most_violating_ranking",
+    "ranking_loss",
     "smooth_loss",
     "structured_hinge",
 ]

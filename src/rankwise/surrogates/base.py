@@ -13,29 +13,13 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from rankwise.arguments import (
-    NotFiniteError,
-    as_scores,
-    as_threads,
-    as_truth,
-    check_empty,
-    not_finite,
-)
+from rankwise.arguments import NotFiniteError, as_scores, as_threads, as_truth, check_empty, not_finite
 from rankwise.documenting import documented
 from rankwise.interleaving import Interleaving
 from rankwise.metrics.loss import Loss
 from rankwise.metrics.registry import LossLike, as_loss
 from rankwise.metrics.thresholds import sum_over_levels
-from rankwise.queries import FoundRanking, Grouping, Queries, Solved, as_queries, group, n_used, single_query
-
-__all__ = [
-    "PerQuery",
-    "Result",
-    "Surrogate",
-    "evaluate",
-    "give_gradient",
-    "take_scores",
-]
+from rankwise.queries import FoundRanking, Queries, Solved, as_queries, group, n_used, single_query
 
 Scores = NDArray[np.floating]
 
@@ -81,7 +65,7 @@ class Surrogate(ABC):
     width: float | None = None
 
     def accepts(self, loss: LossLike) -> Loss:
-        """Return the loss if the surrogate can be made from it; otherwise raise an error that names others.
+        """Return the loss, also of a name, if the surrogate can be made from it; otherwise raise an error.
 
         Parameters
         ----------
@@ -134,14 +118,10 @@ class PerQuery:
     ----------
     qid : ndarray of shape (Q,)
         The queries.
-    value : ndarray of shape (Q,)
-        Value of each query, such as its structured hinge J.
-    loss : ndarray of shape (Q,)
-        Loss Δ of the most violating ranking of each query; the value again where none is searched for.
-    n_pos : ndarray of shape (Q,)
-        Number of positives of each query.
-    n_neg : ndarray of shape (Q,)
-        Number of negatives of each query.
+    value, loss : ndarray of shape (Q,)
+        Value and loss of each query, as in `Result`.
+    n_pos, n_neg : ndarray of shape (Q,)
+        Numbers of positives and of negatives of each query.
 
     See Also
     --------
@@ -150,8 +130,7 @@ class PerQuery:
     Examples
     --------
     >>> import rankwise as rw
-    >>> scores, relevant, qid = [2.0, 1.0, 0.5, 0.0], [False, True, True, False], [7, 7, 8, 8]
-    >>> r = rw.structured_hinge(scores, relevant, qid=qid)
+    >>> r = rw.structured_hinge([2.0, 1.0, 0.5, 0.0], [False, True, True, False], qid=[7, 7, 8, 8])
     >>> r.per_query.qid, r.per_query.value
     (array([7, 8]), array([2.5, 0. ]))
     """
@@ -180,9 +159,7 @@ class Result:
 
     See Also
     --------
-    structured_hinge : A convex loss with its semi-gradient.
-    smooth_loss : A tighter loss with its gradient.
-    PerQuery : The results of each query.
+    evaluate : Compute this result.
 
     Examples
     --------
@@ -202,13 +179,7 @@ class Result:
 
     @cached_property
     def interleaving(self) -> Interleaving:
-        """The most violating ranking of a single query, as an `Interleaving`.
-
-        Raises
-        ------
-        ValueError
-            If there are several queries, if the query is empty or has grades, or if no ranking was searched for.
-        """
+        """The most violating ranking, if there is one: that of the hinge of a single query of binary relevance."""
         if self._ranking is None:
             several = self.per_query is not None
             why = "each query has its own" if several else "the query is empty or has grades"
@@ -236,8 +207,6 @@ def evaluate(
     See Also
     --------
     structured_hinge : The same for `Hinge`.
-    smooth_loss : The same for `Smooth`.
-    error_driven_loss : The same for `ErrorDriven`.
 
     Examples
     --------
@@ -268,7 +237,9 @@ def evaluate(
     except NotFiniteError as error:
         raise not_finite(array) or error from None  # name its place in the input
     used = n_used(queries, grouping.ids, empty)
-    gradient = _mean_gradient(solved.gradient, used, grouping, dtype)
+    gradient = solved.gradient  # of the sum over queries
+    np.multiply(gradient, gradient.dtype.type(1.0 / used), out=gradient)
+    gradient = give_gradient(grouping.scatter(gradient), dtype)
     per_query = PerQuery(grouping.ids, solved.value, solved.loss, *queries.counts)
     return Result(float(solved.value.sum()) / used, gradient, float(solved.loss.sum()) / used, per_query)
 
@@ -291,9 +262,3 @@ def give_gradient(gradient: Scores, dtype: np.dtype[Any]) -> Scores:
     gradient = gradient.astype(dtype, copy=False)
     gradient.flags.writeable = False
     return gradient
-
-
-def _mean_gradient(gradient: Scores, used: int, grouping: Grouping, dtype: np.dtype[Any]) -> Scores:
-    """Turn the gradient of the sum over queries into that of the mean, in input order. The argument is overwritten."""
-    np.multiply(gradient, gradient.dtype.type(1.0 / used), out=gradient)
-    return give_gradient(grouping.scatter(gradient), dtype)

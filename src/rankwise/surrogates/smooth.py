@@ -12,18 +12,18 @@ It is bounded, and has no gradient for positives that lie far below the negative
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from rankwise.documenting import documented
 from rankwise.metrics.discounted import DiscountedLoss
-from rankwise.metrics.loss import Loss, SoftCounts
-from rankwise.metrics.registry import LossLike, as_loss
+from rankwise.metrics.loss import Loss
+from rankwise.metrics.registry import LossLike
 from rankwise.queries import Queries, Solved, compiled
 from rankwise.surrogates.base import Result, evaluate
-from rankwise.surrogates.softened import WITH_DISCOUNT, Errors, Softened
+from rankwise.surrogates.softened import Errors, SoftCounts, Softened
 
 __all__ = ["Smooth", "smooth_loss"]
 
@@ -57,18 +57,14 @@ class Smooth(Softened):
     soft_ranks: bool = True
     name: ClassVar[str] = "smooth"
 
-    def accepts(self, loss: LossLike) -> Loss:
-        found = as_loss(loss)
-        if not found.has_discount:
-            raise ValueError(f"{found.name} has no discount, so it cannot be smoothed; use {WITH_DISCOUNT}")
-        return found
-
-    def errors(self, soft: Any, counts: SoftCounts, loss: Loss, n_threads: int = 1) -> Errors:
-        # The slope is ∂Δ/∂c_k; positives with equal scores share theirs.
-        assert isinstance(loss, DiscountedLoss)
-        value, slope = loss.of_soft_counts(counts)
-        compiled("soft").share(soft, slope)
-        return Errors(value, -slope * soft.near * (0.5 / soft.width), slope, False)
+    def errors(self, counts: SoftCounts, loss: DiscountedLoss, n_threads: int = 1) -> Errors:
+        soft, place = counts.soft, counts.place
+        w = loss.tables(int(place.max()), counts.n).weight[place - 1] / counts.norm
+        ideal, _ = loss.continued(place.astype(np.float64), counts.n)
+        found, slope = loss.continued(place + soft.above, counts.n)
+        weight = -w * slope  # ∂Δ/∂c_k
+        compiled("soft.pairs").share_ties(soft.level, soft.starts, weight)
+        return Errors(w * (ideal - found), -weight * soft.near * (0.5 / soft.width), weight, False)
 
     def solve_graded(self, scores: NDArray[np.floating], queries: Queries, loss: Loss, n_threads: int = 1) -> Solved:
         # A query with one grade beside 0 is binary, so that its loss depends on that query alone.
@@ -76,18 +72,12 @@ class Smooth(Softened):
             return super().solve_graded(scores, queries, loss, n_threads)
         from rankwise.surrogates.soft_ranks import by_kind, solve_ranked
 
-        def solve(s: NDArray[np.floating], q: Queries) -> Solved:
-            if q.grades is None:
-                return self.solve_binary(s, q, loss, n_threads)
-            return solve_ranked(s, q, loss, self.width, n_threads)
-
-        kinds = by_kind(queries, loss)
-        if len(kinds) < 2:
-            found = solve(scores, kinds[0].queries if kinds else queries)
-            return found._replace(n_pos=queries.counts[0], n_neg=queries.counts[1])
         value, gradient = np.empty(queries.sizes.size), np.empty_like(scores)
-        for which, samples, own in kinds:
-            found = solve(scores[samples], own)
+        for which, samples, own in by_kind(queries, loss):
+            if own.grades is None:
+                found = self.solve_binary(scores[samples], own, loss, n_threads)
+            else:
+                found = solve_ranked(scores[samples], own, loss, self.width, n_threads)
             value[which], gradient[samples] = found.value, found.gradient
         return Solved(value, value, queries.counts[0], queries.counts[1], gradient)
 

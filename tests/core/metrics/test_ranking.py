@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pickle
 from collections.abc import Callable
-from functools import cache
+from functools import cache, partial
 from itertools import permutations
 from typing import Any
 
@@ -47,7 +47,7 @@ def test_metrics_are_those_of_scikit_learn(name: str, levels: int | None) -> Non
         found, expected = metrics.as_metric(name)(scores, relevant), PEERS[name](relevant, scores)
         assert type(found) is float
         assert found == pytest.approx(expected, abs=ATOL)
-        if levels is None and metrics.as_metric(name).trainable:
+        if levels is None and isinstance(metrics.as_metric(name), rw.Loss):
             assert rw.ranking_loss(scores, relevant, name) == pytest.approx(1.0 - expected, abs=ATOL)
 
 
@@ -78,22 +78,16 @@ def test_a_large_query_agrees_with_scikit_learn(name: str, rng: np.random.Genera
 
 
 @pytest.mark.parametrize("levels", [1, 2, 3, None])
-def test_reciprocal_rank_is_the_mean_over_the_orders_of_ties(levels: int | None) -> None:
+def test_reciprocal_rank_precision_and_recall_are_means_over_the_orders_of_ties(levels: int | None) -> None:
     for scores, relevant, orders in in_all_orders(levels):
         place = np.argmax(orders, axis=1) + 1
-        for k in (None, 1, 2, 3, 10):
-            expected = np.where(place <= (k or np.inf), 1.0 / place, 0.0).mean()
-            assert metrics.reciprocal_rank(scores, relevant, k=k) == pytest.approx(expected, abs=ATOL), k
-
-
-@pytest.mark.parametrize("levels", [1, 2, 3, None])
-def test_precision_and_recall_are_means_over_the_orders_of_ties(levels: int | None) -> None:
-    for scores, relevant, orders in in_all_orders(levels):
+        assert metrics.reciprocal_rank(scores, relevant) == pytest.approx(np.mean(1.0 / place), abs=ATOL)
         for k in (1, 2, 3, 5, 6, 10):
             found = orders[:, :k].sum(axis=1)
-            assert metrics.precision_at(scores, relevant, k) == pytest.approx(np.mean(found / k), abs=ATOL), k
-            recall = np.mean(found / relevant.sum())
-            assert metrics.recall_at(scores, relevant, k) == pytest.approx(recall, abs=ATOL), k
+            expected = np.where(place <= k, 1.0 / place, 0.0).mean(), np.mean(found / k), found.mean() / relevant.sum()
+            functions = metrics.reciprocal_rank, metrics.precision_at, metrics.recall_at
+            for function, value in zip(functions, expected, strict=True):
+                assert function(scores, relevant, k=k) == pytest.approx(value, abs=ATOL), (function, k)
 
 
 @pytest.mark.parametrize("k", [1, 2, 3, 10, 1000])
@@ -134,11 +128,8 @@ def test_queries_in_any_order_are_judged_one_by_one(name: str, rng: np.random.Ge
         found = metrics.per_query(name, scores, relevant, qid, empty=empty)[1]
         np.testing.assert_allclose(found, np.nan_to_num(alone, nan=instead), rtol=0.0, atol=ATOL)
     first = ids[np.isnan(alone)][0]
-    for call in (metric, lambda *args, **options: metrics.per_query(name, *args, **options)):
-        with pytest.raises(
-            ValueError, match=rf"query {first} has \d+ positives and \d+ neg.*so it has no {name}; remove"
-        ):
-            call(scores, relevant, qid=qid, empty="error")
+    with pytest.raises(ValueError, match=rf"query {first} has \d+ positives and \d+ neg.*so it has no {name}; remove"):
+        metric(scores, relevant, qid=qid, empty="error")
     named = metrics.per_query(name, scores, relevant, np.char.add("q", (qid + 100).astype(str)))[1]
     assert np.nanmean(named) == pytest.approx(np.nanmean(alone), abs=ATOL)
 
@@ -192,13 +183,6 @@ def test_inputs_may_be_lists_or_pandas_or_of_any_type(name: str) -> None:
     assert metric(np.array(scores, np.float32), np.array(relevant, np.uint8), qid=qid) == expected
 
 
-@pytest.mark.parametrize("name", NAMES)
-def test_scores_that_keep_the_order_and_the_ties_keep_the_value(name: str) -> None:
-    metric = metrics.as_metric(name)
-    for scores, relevant, _ in problems(5):
-        assert metric(1e5 * scores - 3.0, relevant) == pytest.approx(metric(scores, relevant), abs=ATOL)
-
-
 ONE_CLASS = {"no positives": [False] * 3, "no negatives": [True] * 3, "no samples": []}
 
 
@@ -218,9 +202,8 @@ def test_an_empty_query_is_nan_or_zero_or_refused_and_one_without_negatives_is_p
     assert np.isnan(metric(scores, relevant))
     assert metric(scores, relevant, empty="zero") == 0.0
     assert metric(scores, relevant, empty="one") == 1.0
-    said = (
-        rf"the query has {relevant.sum()} positives and {(~relevant).sum()} negatives, so it has no {name}; remove it"
-    )
+    counts = f"{relevant.sum()} positives and {(~relevant).sum()} negatives"
+    said = f"the query has {counts}, so it has no {name}; remove it"
     with pytest.raises(ValueError, match=said):
         metric(scores, relevant, empty="error")
 
@@ -254,12 +237,9 @@ WRONG_FOR_ALL: dict[str, tuple[dict[str, Any], type[Exception], str]] = {
 def test_wrong_input_is_refused_by_every_metric(name: str) -> None:
     for wrong, error, said in WRONG_FOR_ALL.values():
         inputs = {"scores": SCORES, "relevant": RELEVANT, "qid": [1, 1, 2, 2], "empty": "skip", **wrong}
-        with pytest.raises(error, match=said):
-            metrics.as_metric(name)(**inputs)
-        with pytest.raises(error, match=said):
-            metrics.per_query(name, **inputs)
-        with pytest.raises(error, match=said):
-            metrics.bootstrap_interval(name, **inputs, n_resamples=2)
+        for function in (metrics.as_metric(name), partial(metrics.per_query, name)):
+            with pytest.raises(error, match=said):
+                function(**inputs)
 
 
 @settings(max_examples=60)
@@ -276,12 +256,7 @@ def test_values_lie_between_zero_and_one(data: st.DataObject) -> None:
 
 
 WRONG_NAMES: list[tuple[Any, int | None, type[Exception], str]] = [
-    (
-        "map",
-        None,
-        ValueError,
-        r"unknown metric 'map'; use one of 'ap', 'ndcg', 'mrr', 'auc', 'f1', 'precision', 'recall', 'err'",
-    ),
+    ("map", None, ValueError, r"unknown metric 'map'; use one of 'ap', 'ndcg', 'mrr', 'auc', .*'recall', 'err'"),
     ("", None, ValueError, r"unknown metric ''"),
     ("ndcg@", None, ValueError, r"the cut-off of 'ndcg@' must be a whole number, at least 1, as in 'ndcg@10'"),
     ("ndcg@0", None, ValueError, r"cut-off of 'ndcg@0'"),
