@@ -84,55 +84,45 @@ def conclude(problem: Problem, ranks: NDArray[np.int64], dtype: np.dtype[np.floa
 def conclude_ranks(pos, neg, pos_idx, neg_idx, ranks, weight, discount, tail, norm, at_rank, gradient):
     """Gradients of all samples, c_k in at_rank; Σ gradient·score, and Δ.
 
-    The gradient sums to zero: scores are counted from one of them, so that a common offset costs no digits.
+    A negative has 2(P+1−r)/(PN), shared among ties. The gradient sums to zero: scores are counted from one of them, so
+    that a common offset costs no digits.
     """
-    n_pos = pos.shape[0]
-    ref = middle_of(pos, ranks)
-    unit = 2.0 / (float(n_pos) * float(neg.shape[0]))
-    total = finish_negatives(neg, neg_idx, ranks, n_pos, unit, ref, at_rank, gradient)
-    of_pos, lost = finish(weight, discount, tail, norm, pos, pos_idx, neg.shape[0], at_rank, ref, gradient)
+    n_pos, n_neg, above = pos.shape[0], neg.shape[0], np.int64(0)
+    unit, places = 2.0 / (float(n_pos) * float(n_neg)), np.empty(n_pos, np.int64)
+    for r in ranks:
+        at_rank[r] += 1
+    for k in range(n_pos):
+        above += at_rank[k + 1]
+        places[k] = above
+    ref, total = middle_by_weight(pos, places), 0.0
+    if spans_ranks(neg, ranks, n_pos):
+        at_rank[:] = 0
+        sorted_neg, order = np.empty(n_neg), np.empty(n_neg, np.int64)
+        sort_descending(neg.copy(), neg_idx.copy(), n_neg, sorted_neg, order, slots(n_neg))
+        total = conclude_sorted(
+            sorted_neg, order, places, np.int64(1), n_pos + 1, n_pos, unit, ref, at_rank, gradient
+        )  # fmt: skip
+    else:
+        for q in range(n_neg):
+            g = unit * (n_pos + 1 - ranks[q])
+            gradient[neg_idx[q]] = g
+            total += g * (neg[q] - ref)
+    of_pos, lost = finish(weight, discount, tail, norm, pos, pos_idx, n_neg, at_rank, ref, gradient)
     return total + of_pos, lost
 
 
 @part
-def middle_of(pos, ranks):
-    """The middle one of the positives, each counted as often as negatives are above it."""
-    above = np.zeros(pos.shape[0] + 2, np.int64)
-    for r in ranks:
-        above[r] += 1
-    for k in range(1, above.shape[0]):
-        above[k] += above[k - 1]
-    return middle_by_weight(pos, above[1:])
+def spans_ranks(neg, ranks, n_pos):
+    """Whether negatives of equal score differ in rank. O(N + P).
 
-
-@part
-def finish_negatives(neg, idx, ranks, n_pos, unit, ref, at_rank, gradient):
-    """Negatives' gradient 2(P+1−r)/(PN), shared among ties, and negatives per rank; Σ gradient·(score − ref). O(N + P).
-
-    Ranks never fall as scores do, so equal scores differ in rank only where the least score of one rank is the
-    greatest of the next. Only then are negatives sorted.
+    Ranks never fall as scores do, so this is where the least score of one rank is the greatest of the next.
     """
     least, most = np.full(n_pos + 2, np.inf), np.full(n_pos + 2, -np.inf)
     for q in range(neg.shape[0]):
         r = ranks[q]
-        at_rank[r] += 1
         least[r], most[r] = min(least[r], neg[q]), max(most[r], neg[q])
-    places, above, lowest, tied = np.empty(n_pos, np.int64), np.int64(0), np.inf, False
+    lowest, tied = np.inf, False
     for r in range(1, n_pos + 2):
         tied |= most[r] == lowest
         lowest = min(lowest, least[r])
-        above += at_rank[r]
-        if r <= n_pos:
-            places[r - 1] = above
-    if tied:
-        n = neg.shape[0]
-        at_rank[:] = 0
-        sorted_neg, order, at = np.empty(n), np.empty(n, np.int64), idx.copy()
-        sort_descending(neg.copy(), at, n, sorted_neg, order, slots(n))
-        return conclude_sorted(sorted_neg, order, places, np.int64(1), n_pos + 1, n_pos, unit, ref, at_rank, gradient)
-    total = 0.0
-    for q in range(neg.shape[0]):
-        g = unit * (n_pos + 1 - ranks[q])
-        gradient[idx[q]] = g
-        total += g * (neg[q] - ref)
-    return total
+    return tied

@@ -55,17 +55,11 @@ def best_rank(weight, discount, tail, pos, score, j, low, high):
     previous = discount_at(discount, tail, low + j - 1)
     for i in range(low, high):
         current = discount_at(discount, tail, i + j)
-        value, total, ahead = tally(value, total, pos[i - 1] - score - weight[i - 1] * (previous - current))
-        best = i + 1 if ahead else best
+        step = pos[i - 1] - score - weight[i - 1] * (previous - current)
         previous = current
+        value += step
+        total += abs(step)
+        best = i + 1 if value + TIE * total >= 0.0 else best
+        if value > 0.0:
+            value = total = 0.0
     return best
-
-
-@inline
-def tally(value, total, step):
-    """Add a step: what is lost since the best rank (0 if this is one), the magnitudes since, whether it is as good."""
-    value += step
-    total += abs(step)
-    ahead = value + TIE * total >= 0.0
-    total = 0.0 if value > 0.0 else total
-    return min(value, 0.0), total, ahead
