@@ -58,29 +58,14 @@ def highest(
 ) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
     """The k highest negatives and all that tie with the last of them, in descending order, and their positions."""
     sample = np.sort(scores[:: max(1, scores.shape[0] // _SAMPLE)])[::-1]
-    expected = k * sample.size / scores.shape[0]
-    at, room, found = int(expected + _SPARE * expected**0.5 + _SPARE), 4 * k + _SAMPLE, 0
-    while not k <= found <= room:
-        if found < k:
-            bar, at = sample[at] if at < sample.size else scores.dtype.type(-np.inf), 4 * at
-        room = max(room, found)
-        values, index = np.empty(room), np.empty(room, np.int64)
-        found = gather_from(scores, relevant, bar, values, index)
-    values, order = order_descending(values[:found])
+    expected, index = k * sample.size / scores.shape[0], np.empty(0, np.int64)
+    at = int(expected + _SPARE * expected**0.5 + _SPARE)
+    while index.size < k:
+        bar, at = sample[at] if at < sample.size else scores.dtype.type(-np.inf), 4 * at
+        index = np.flatnonzero((scores >= bar) & ~relevant)
+    values, order = order_descending(scores[index].astype(np.float64))
     found = int(np.searchsorted(-values, -values[k - 1], side="right"))
     return values[:found], index[order[:found]]
-
-
-@kernel
-def gather_from(scores, relevant, bar, values, index):
-    """Negatives that score at least `bar`, as they come, as far as there is room; how many there are."""
-    n, room = np.int64(0), values.shape[0]
-    for q in range(scores.shape[0]):
-        if scores[q] >= bar and not relevant[q]:
-            if n < room:
-                values[n], index[n] = scores[q], q
-            n += 1
-    return n
 
 
 @kernel

@@ -57,6 +57,8 @@ _RANKS: dict[str, Callable[[Problem, int | None], NDArray[np.int64]]] = {
     "yue": lambda problem, _: yue.scan_all(*problem.arrays),
     "mohapatra2014": lambda problem, _: mohapatra2014.fill_sorted(*problem.arrays),
     "dynamic": lambda problem, _: dynamic.ranks(problem),
-    "chakrabarti": lambda problem, cutoff: chakrabarti.ranks(problem, cutoff),
+    "chakrabarti": lambda problem, cutoff: chakrabarti.greedy(
+        *problem.arrays, cutoff or problem.pos.size + problem.neg.size + 1
+    ),
     "exhaustive": lambda problem, _: _by_every_interleaving(problem),
 }
