@@ -49,41 +49,12 @@ HingeResult = SmoothResult = Result
 SmoothPerQuery = PerQuery
 
 __all__ = [
-    "AUC",
-    "NDCG",
-    "AveragePrecision",
-    "Bags",
-    "Direct",
-    "DiscountedLoss",
-    "ErrorDriven",
-    "Hinge",
-    "Interleaving",
-    "LatentRankSVM",
-    "LatentRankSVMCV",
-    "LinearRanker",
-    "Loss",
-    "NotFiniteError",
-    "NotQSSuitableError",
-    "PerQuery",
-    "PrecisionAt",
-    "Queries",
-    "RankSVM",
-    "RankSVMCV",
-    "ReciprocalRank",
-    "Result",
-    "Smooth",
-    "Solved",
-    "Surrogate",
-    "ZeroOne",
-    "check_qs_suitable",
-    "error_driven_loss",
-    "evaluate",
-    "load",
-    "most_violating_ranking",
-    "ranking_loss",
-    "smooth_loss",
-    "structured_hinge",
-]
+    "AUC", "NDCG", "AveragePrecision", "Bags", "Direct", "DiscountedLoss", "ErrorDriven", "Hinge", "Interleaving",
+    "LatentRankSVM", "LatentRankSVMCV", "LinearRanker", "Loss", "NotFiniteError", "NotQSSuitableError", "PerQuery",
+    "PrecisionAt", "Queries", "RankSVM", "RankSVMCV", "ReciprocalRank", "Result", "Smooth", "Solved", "Surrogate",
+    "ZeroOne", "check_qs_suitable", "error_driven_loss", "evaluate", "load", "most_violating_ranking", "ranking_loss",
+    "smooth_loss", "structured_hinge",
+]  # fmt: skip
 
 
 # Imported at the first use, because these import Numba, scikit-learn or SciPy.

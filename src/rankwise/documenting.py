@@ -181,7 +181,6 @@ ValueError
 See Also
 --------
 as_metric : Get a metric by name.
-per_query : The values of each query.
 bootstrap_interval : A confidence interval of a metric."""
 _EVALUATING = f"""{_PARAMETERS}
 
@@ -268,7 +267,7 @@ def documented(thing: Thing) -> Thing:
     """
     _fill(thing)
     for name, value in vars(thing).items() if isinstance(thing, type) else ():
-        if (name.startswith("_") and name != "__call__") or not (callable(value) or isinstance(value, property)):
+        if name.startswith("_") or not (callable(value) or isinstance(value, property)):
             continue
         if not value.__doc__:
             value.__doc__ = getattr(getattr(super(thing, thing), name, None), "__doc__", None)

@@ -133,7 +133,7 @@ def test_copies_and_pickles_work_and_carry_no_data(train: Any) -> None:
         ([0, 1, 2], None, None, r"no queries; give it group= .* or pass qid="),
         ([0, 1, 2], None, [1, 1], r"qid= has 2 rows, but this data set has 3"),
         ([0, 1, 2], [3], [1, 1, 2], r"given twice"),
-        ([0, np.nan, 2], [3], None, r"label\[1\] is nan; labels must be finite and at least 0"),
+        ([0, np.nan, 2], [3], None, r"label\[1\] is nan: grades must be finite and at least 0"),
         ([0, 1, -2], [3], None, r"label\[2\] is -2"),
         ([0, 1], [3], None, r"label has 2 entries and predictions has 3"),
         (None, [3], None, r"no labels"),
@@ -145,7 +145,7 @@ def test_what_cannot_be_ranked_is_refused_with_a_reason(y: Any, group: Any, qid:
 
 
 def test_labels_predictions_and_arguments_of_other_kinds_are_refused() -> None:
-    with pytest.raises(TypeError, match="labels must be grades"):
+    with pytest.raises(TypeError, match="label must be real numbers or booleans"):
         objective("ap")(np.array(["a", "b"]), np.zeros(2), None, [2])
     with pytest.raises(ValueError, match=r"shape \(2, 3\); a ranking needs one score per row"):
         objective("ap")([0, 1], np.zeros((2, 3)), None, [2])

@@ -50,12 +50,9 @@ def test_xgboost_trains_at_its_default_settings(surrogate: str, train: Any, vali
     held = xgboost.DMatrix(valid.X, valid.y, qid=valid.qid)
     constant = ndcg(np.zeros(valid.y.size), valid)
     mixed = train.in_any_order()
-    for data, qid in (
-        (xgboost.DMatrix(train.X, train.y, group=train.group), None),
-        (xgboost.DMatrix(mixed.X, mixed.y), mixed.qid),
-    ):
-        ours = objective("ndcg@30", surrogate, qid=qid)
-        model = xgboost.train({"nthread": 1}, data, TREES, obj=ours)
+    in_groups, in_any_order = xgboost.DMatrix(train.X, train.y, group=train.group), xgboost.DMatrix(mixed.X, mixed.y)
+    for data, qid in ((in_groups, None), (in_any_order, mixed.qid)):
+        model = xgboost.train({"nthread": 1}, data, TREES, obj=objective("ndcg@30", surrogate, qid=qid))
         assert ndcg(model.predict(held), valid) > constant + 0.2
 
 

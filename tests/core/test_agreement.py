@@ -88,33 +88,3 @@ def test_the_gradient_supports_the_hinge_from_below(
             # J is convex; both values round as their largest terms do.
             slack = RTOL[np.float64] * max(1.0, abs(there), abs(here.value))
             assert there >= reached - slack, (name, distance)
-
-
-@pytest.mark.parametrize("size", [(4, 12), (20, 500), (30, 40_000)], ids=named)
-def test_scale_zero_leaves_the_misordered_pairs(
-    size: tuple[int, int], families: Families, rng: np.random.Generator, draw_relevant: Draw
-) -> None:
-    for name, family in families.items():
-        relevant = draw_relevant(rng, *size)
-        scores = family(rng, relevant)
-        # max_R F(R) − F(R*) = 2/(PN) · Σ max(0, s_y − s_x) over positives x and negatives y.
-        pairs = [2 * np.maximum(0.0, scores[~relevant] - s).sum() / (size[0] * size[1]) for s in scores[relevant]]
-        for loss in LOSSES:
-            found = rw.structured_hinge(scores, relevant, loss, scale=0.0)
-            assert found.value == pytest.approx(np.sum(pairs), rel=RTOL[np.float64], abs=RTOL[np.float64]), (name, loss)
-            low, high = (rw.ranking_loss(scores, relevant, loss, ties=ties) for ties in ("best", "worst"))
-            assert low - RTOL[np.float64] <= found.loss <= high + RTOL[np.float64], (name, loss)
-
-
-@pytest.mark.parametrize("loss", LOSSES)
-def test_the_hinge_is_homogeneous_in_scores_and_scale(
-    loss: str, families: Families, rng: np.random.Generator, draw_relevant: Draw
-) -> None:
-    for name, family in families.items():
-        relevant = draw_relevant(rng, 10, 300)
-        scores = family(rng, relevant)
-        once = rw.structured_hinge(scores, relevant, loss, scale=1.0)
-        # A power of two changes no rounding.
-        for factor in (2.0**-40, 0.5, 4.0, 2.0**40):
-            scaled = rw.structured_hinge(factor * scores, relevant, loss, scale=factor)
-            assert scaled.value == pytest.approx(factor * once.value, rel=RTOL[np.float64]), (name, factor)

@@ -94,7 +94,7 @@ def assert_alone(way: str, metric: str, s: Array, truth: Array, qid: Array, dtyp
 
 @every
 def test_queries_in_any_order_are_as_each_alone(way: str, metric: str, rng: np.random.Generator) -> None:
-    sizes = np.append(rng.integers(1, 60, 30), 60 if metric == "push" else N_LARGE)
+    sizes = np.append(rng.integers(1, 60, 30), N_LARGE)
     qid = rng.permutation(np.repeat(rng.permutation(31) * 3, sizes))
     truth = rng.random(qid.size) < rng.choice([0.02, 0.3, 0.7], 31)[qid // 3]
     truth[qid == 6], truth[qid == 9] = True, False
@@ -138,9 +138,9 @@ def test_grades_are_a_weighted_mean_over_thresholds(way: str, metric: str, rng: 
 def test_neither_the_order_of_rows_nor_threads_change_anything(
     way: str, metric: str, rng: np.random.Generator, request: pytest.FixtureRequest
 ) -> None:
-    if metric not in ("zero-one", "push"):  # these use no threads
+    if metric != "zero-one":  # it uses no threads
         request.getfixturevalue("threads_for_few")
-    for n, tied in product((60, 600 if metric == "push" else N_LARGE), (False, True)):
+    for n, tied in product((60, N_LARGE), (False, True)):
         s, y = binary(rng, n, tied)
         order, qid = rng.permutation(n), rng.integers(0, n // 20, n)
         graded = [y * rng.integers(1, 4, n)] * ((way, metric) in GRADED)
@@ -211,7 +211,7 @@ def test_values_are_beside_the_loss(way: str, metric: str, rng: np.random.Genera
 
 @every
 def test_a_score_that_is_not_finite_is_named(way: str, metric: str, rng: np.random.Generator) -> None:
-    for n in (9, 600 if metric == "push" else N_LARGE):
+    for n in (9, N_LARGE):
         relevant = np.arange(n) % 4 == 1
         graded = [relevant * 2.0, np.full(n, 3.0)] * ((way, metric) in GRADED)
         for k, ids, truth in product((0, 1, n - 1), (None, np.arange(n) % 3), (relevant, np.zeros(n, bool), *graded)):
@@ -247,9 +247,8 @@ def test_a_query_with_nothing_to_rank_is_zero_or_refused(way: str, metric: str) 
 def test_inputs_are_never_written_to_and_gradients_have_their_type(
     way: str, metric: str, rng: np.random.Generator
 ) -> None:
-    n = 600 if metric == "push" else N_LARGE
-    for dtype, ids in product((np.float64, np.float32, np.float16, np.longdouble), (None, np.arange(n) % 7)):
-        s, y = binary(rng, n)
+    for dtype, ids in product((np.float64, np.float32, np.float16, np.longdouble), (None, np.arange(N_LARGE) % 7)):
+        s, y = binary(rng, N_LARGE)
         s = np.round(s, 2).astype(dtype)
         given = s, y, ids
         kept = [None if array is None else array.copy() for array in given]

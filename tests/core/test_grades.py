@@ -30,23 +30,15 @@ def query(rng: np.random.Generator, n: int, kind: int) -> tuple[Array, Array]:
     return scores + (1e8 if kind % 7 == 0 else 0.0), grades
 
 
-def test_graded_ndcg_is_the_weighted_mean_over_thresholds_on_a_hundred_queries(rng: np.random.Generator) -> None:
+def test_means_over_thresholds_are_graded_ndcg_and_robertsons_ap(rng: np.random.Generator) -> None:
     for number in range(100):
         n = int(rng.integers(2, 40))
         _, grades = query(rng, n, number)
         scores = rng.permutation(n) * 1.0
+        ranked = grades[np.argsort(-scores)]
         k, gain = (None, 1, 3, 10, 100)[number % 5], ("exp2", "linear")[number % 2]
-        expected = graded_ndcg(grades[np.argsort(-scores)], k, gain)
-        assert rw.ranking_loss(scores, grades, rw.NDCG(k=k, gain=gain)) == pytest.approx(expected, rel=RTOL, abs=RTOL)
-
-
-def test_graded_ap_is_robertsons(rng: np.random.Generator) -> None:
-    for number in range(100):
-        n = int(rng.integers(2, 40))
-        _, grades = query(rng, n, number)
-        scores = rng.permutation(n) * 1.0
-        expected = graded_ap(grades[np.argsort(-scores)])
-        assert rw.ranking_loss(scores, grades, "ap") == pytest.approx(expected, rel=RTOL, abs=RTOL)
+        found = [rw.ranking_loss(scores, grades, loss) for loss in (rw.NDCG(k=k, gain=gain), "ap")]
+        assert found == pytest.approx([graded_ndcg(ranked, k, gain), graded_ap(ranked)], rel=RTOL, abs=RTOL)
 
 
 def test_of_tied_samples_the_lower_grade_comes_first_or_last() -> None:

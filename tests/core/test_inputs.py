@@ -25,20 +25,14 @@ WRONG_SCORES: dict[str, tuple[Any, type[Exception], str]] = {
     "nan": ([0.5, 2.0, np.nan, 0.25], ValueError, r"scores\[2\] is nan: not finite; remove or mask it"),
     "inf": ([0.5, np.inf, -1.0, 0.25], ValueError, r"scores\[1\] is inf: not finite"),
     "-inf": ([0.5, 2.0, -1.0, -np.inf], ValueError, r"scores\[3\] is -inf: not finite"),
-    "float32 nan": (np.array([np.nan, 2, -1, 0], np.float32), ValueError, r"scores\[0\] is nan"),
     "float16 inf": (np.array([0, 2, -1, np.inf], np.float16), ValueError, r"scores\[3\] is inf"),
     "too large": ([0.5, 2.0, 1e308, 0.25], ValueError, r"scores\[2\] is 1e\+308: too large.*rescale"),
     "matrix": (np.zeros((4, 1)), ValueError, r"one-dimensional, got shape \(4, 1\); pass scores\.ravel\(\)"),
-    "number": (1.0, ValueError, r"one-dimensional, got shape \(\)"),
     "ragged": ([[0.5, 2.0], [1.0]], ValueError, r"scores is not a one-dimensional array"),
     "strings": (["a", "b", "c", "d"], TypeError, r"real numbers, got dtype <U1; convert"),
     "one string": ("abcd", TypeError, r"scores must be an array, got str"),
-    "bytes": (b"abcd", TypeError, r"scores must be an array, got bytes"),
     "none": (None, TypeError, r"scores must be an array, got NoneType"),
     "none inside": ([0.5, None, 1.0, 2.0], TypeError, r"real numbers, got dtype object"),
-    "complex": (np.zeros(4, complex), TypeError, r"real numbers, got dtype complex128"),
-    "dates": (np.zeros(4, "M8[s]"), TypeError, r"real numbers, got dtype datetime64"),
-    "mapping": ({"a": 1}, TypeError, r"real numbers, got dtype object"),
     "masked": (np.ma.array(SCORES, mask=[0, 0, 1, 0]), ValueError, r"scores is masked at \(2,\); drop masked samples"),
     "too few": (SCORES[:3], ValueError, r"relevant has 4 entries and scores has 3.*equal length"),
 }
@@ -46,32 +40,23 @@ WRONG_SCORES: dict[str, tuple[Any, type[Exception], str]] = {
 
 WRONG_RELEVANT: dict[str, tuple[Any, type[Exception], str]] = {
     "minus one": ([1, -1, 1, -1], ValueError, r"relevant\[1\] is -1"),
-    "nan": ([np.nan, 1.0, 0.0, 0.0], ValueError, r"relevant\[0\] is nan"),
     "infinite": ([0.0, 1.0, np.inf, 0.0], ValueError, r"relevant\[2\] is inf"),
     "too many": ([1, 0, 1, 0, 1], ValueError, r"relevant has 5 entries and scores has 4"),
     "matrix": (np.zeros((2, 2), bool), ValueError, r"relevant has shape \(2, 2\) and scores has 4"),
-    "number": (True, ValueError, r"relevant has shape \(\)"),
     "strings": (["1", "0", "1", "0"], TypeError, r"boolean, or 0 and 1, got dtype <U1; convert"),
-    "one string": ("1010", TypeError, r"relevant must be an array, got str"),
     "none": (None, TypeError, r"relevant must be an array, got NoneType"),
     "none inside": ([1, None, 0, 0], TypeError, r"got dtype object"),
-    "complex": (np.zeros(4, complex), TypeError, r"got dtype complex128"),
     "masked": (np.ma.array(RELEVANT, mask=[1, 0, 0, 0]), ValueError, r"relevant is masked at \(0,\)"),
-    "ragged": ([[1], [0, 1]], ValueError, r"relevant is not a one-dimensional array"),
 }
 
 
 WRONG_QID: dict[str, tuple[Any, type[Exception], str]] = {
     "too few": ([0, 0, 1], ValueError, r"qid has 3 entries and scores has 4.*equal length"),
     "matrix": ([[0, 0], [1, 1]], ValueError, r"qid has shape \(2, 2\)"),
-    "number": (3, ValueError, r"qid has shape \(\)"),
     "nan": ([0.0, 0.0, np.nan, 1.0], ValueError, r"qid\[2\] is nan; every sample needs a query"),
-    "inf": ([0.0, 0.0, 1.0, np.inf], ValueError, r"qid\[3\] is inf"),
     "mixed": (np.array([0, "a", 1, "b"], object), TypeError, r"qid\[1\] is 'a': .* all strings, got int, str"),
     "none inside": ([0, None, 1, 1], TypeError, r"qid\[1\] is None: .* all strings, got NoneType, int"),
-    "complex": (np.zeros(4, complex), TypeError, r"integers or strings, got dtype complex128"),
     "dates": (np.zeros(4, "M8[s]"), TypeError, r"integers or strings, got dtype datetime64"),
-    "one string": ("aabb", TypeError, r"qid must be an array, got str"),
     "masked": (np.ma.array([0, 0, 1, 1], mask=[0, 0, 0, 1]), ValueError, r"qid is masked at \(3,\)"),
     "beyond 64 bits": ([2**70, 2**70, 1, 1], ValueError, r"qid"),
 }

@@ -74,7 +74,8 @@ def test_several_queries_or_an_empty_one_have_no_single_ranking() -> None:
     many = rw.structured_hinge([1.0, 2.0, 3.0, 4.0], [1, 0, 1, 0], qid=[0, 0, 1, 1])
     with pytest.raises(ValueError, match=r"each query has its own.*most_violating_ranking"):
         _ = many.interleaving
-    with pytest.raises(ValueError, match=r"the query is empty"):
-        _ = rw.structured_hinge([1.0, 2.0], [1, 1]).interleaving
+    for relevant, loss in (([1, 1], "ap"), ([1, 0], "zero-one")):
+        with pytest.raises(ValueError, match=r"the query is empty or has grades, or the loss is of labels"):
+            _ = rw.structured_hinge([1.0, 2.0], relevant, loss).interleaving
     with pytest.raises(ValueError, match=r"2 positives and 0 negatives"):
         rw.most_violating_ranking([1.0, 2.0], [1, 1])

@@ -120,29 +120,6 @@ def test_threads_change_nothing_in_one_large_query(
                 assert same(one, found), (name, loss, of.dtype, n_threads)
 
 
-def many_queries(
-    rng: np.random.Generator, n_queries: int = 400, largest: int = 40_000
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Queries of 1 to 60 samples, some without positives or negatives, and one that is as large as said."""
-    sizes = rng.integers(1, 60, n_queries)
-    sizes[n_queries // 3] = largest
-    qid = np.repeat(rng.permutation(n_queries) * 3, sizes)
-    scores = np.round(rng.normal(size=qid.size), 2)
-    relevant = rng.random(qid.size) < rng.choice([0.0, 0.1, 0.5, 1.0], n_queries, p=[0.1, 0.4, 0.4, 0.1])[qid // 3]
-    return scores, relevant, qid
-
-
-@pytest.mark.usefixtures("threads_for_few")
-def test_threads_change_nothing_in_many_queries(rng: np.random.Generator) -> None:
-    scores, relevant, qid = many_queries(rng)
-    for loss, dtype in product(LOSSES, [np.float64, np.float32]):
-        one = rw.structured_hinge(scores.astype(dtype), relevant, loss, qid=qid, n_threads=1)
-        for n_threads in (2, 3, 500, -1):
-            other = rw.structured_hinge(scores.astype(dtype), relevant, loss, qid=qid, n_threads=n_threads)
-            assert same(one, other), (loss, dtype, n_threads)
-            assert np.array_equal(one.per_query.value, other.per_query.value), (loss, dtype, n_threads)
-
-
 def _hinges(n_threads: int) -> list[tuple[float, float, bytes]]:
     """A large query, a small one and many, for each loss."""
     rng = np.random.default_rng(7)
@@ -196,4 +173,4 @@ def test_threads_run_the_same_kernels(function: Any, n: int, rng: np.random.Gene
         function(scores, relevant, n_threads=2)
         # Another signature would be another kernel: to be compiled, and free to add up in another order.
         assert _signatures() == before
-    assert len(before) > 50
+    assert len(before) > 30  # else the list is not what it seems

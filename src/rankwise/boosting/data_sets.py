@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from rankwise.arguments import as_array, as_truth, check_length, first_true
+from rankwise.arguments import as_array, as_grades, as_truth, check_length, first_true
 from rankwise.queries import Grouping, Queries, as_queries, group
 from rankwise.surrogates.base import take_scores
 
@@ -67,16 +67,12 @@ def _given(values: Any) -> NDArray[Any] | None:
 
 @dataclass(frozen=True, eq=False)
 class DataSet:
-    """A known data set: rows as given; the grouping, and the weight of each query, (Q,)."""
+    """A known data set: rows as given; the grouping, grades query after query, and the weight of each query, (Q,)."""
 
     rows: Rows
     grouping: Grouping
+    grades: NDArray[np.float64]
     query_weight: NDArray[np.float64] | None
-
-    @cached_property
-    def grades(self) -> NDArray[np.float64]:
-        """Labels, query after query."""
-        return self.grouping.gather(self.rows.labels).astype(np.float64)
 
     @cached_property
     def queries(self) -> Queries:
@@ -118,11 +114,11 @@ class DataSets:
         return data
 
     def _prepared(self, rows: Rows) -> DataSet:
-        _check_labels(rows.labels, rows.scores.size)
+        grades = as_grades(rows.labels, rows.scores.size, "label", "predictions")
         grouping = self._grouping(rows.group, rows.scores.size)
         labels, weight, group = (None if array is None else array.copy() for array in rows[1:4])
         kept = Rows(np.empty(0), np.asarray(labels), weight, group, rows.in_pairs)
-        return DataSet(kept, grouping, _query_weight(rows, grouping))
+        return DataSet(kept, grouping, grouping.gather(grades), _query_weight(rows, grouping))
 
     def _grouping(self, sizes: NDArray[Any] | None, n: int) -> Grouping:
         if self._groupings:
@@ -158,14 +154,6 @@ def _groupings(qid: QidLike) -> dict[int, Grouping]:
             "the data sets instead, or use one metric per data set"
         )
     return found
-
-
-def _check_labels(labels: NDArray[Any], n: int) -> None:
-    check_length(labels, "label", n, "predictions")
-    if labels.dtype.kind not in "fiub":
-        raise TypeError(f"labels must be grades, or 0 and 1, but have dtype {labels.dtype}; convert them to numbers")
-    if (k := first_true(~((labels >= 0) & (labels < np.inf)))) is not None:
-        raise ValueError(f"label[{k}] is {labels[k]}; labels must be finite and at least 0")
 
 
 def _query_weight(rows: Rows, grouping: Grouping) -> NDArray[np.float64] | None:

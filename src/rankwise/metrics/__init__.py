@@ -19,27 +19,7 @@ from rankwise.metrics.registry import LOSSES, METRICS, LossLike, MetricLike, as_
 from rankwise.metrics.scorer import make_ranking_scorer
 
 __all__ = [
-    "LOSSES",
-    "METRICS",
-    "Comparison",
-    "Interval",
-    "LossLike",
-    "Metric",
-    "MetricLike",
-    "as_loss",
-    "as_metric",
-    "auc",
-    "average_precision",
-    "bootstrap_interval",
-    "compare",
-    "expected_reciprocal_rank",
-    "f_measure",
-    "make_ranking_scorer",
-    "ndcg",
-    "per_query",
-    "precision_at",
-    "recall_at",
-    "reciprocal_rank",
-    "register",
-    "resampled",
-]
+    "LOSSES", "METRICS", "Comparison", "Interval", "LossLike", "Metric", "MetricLike", "as_loss", "as_metric", "auc",
+    "average_precision", "bootstrap_interval", "compare", "expected_reciprocal_rank", "f_measure",
+    "make_ranking_scorer", "ndcg", "per_query", "precision_at", "recall_at", "reciprocal_rank", "register", "resampled",
+]  # fmt: skip

@@ -13,8 +13,6 @@ from rankwise.metrics.discounted import DiscountedLoss
 from rankwise.metrics.loss import Tail
 from rankwise.metrics.ranked import Ties
 
-__all__ = ["AveragePrecision", "average_precision"]
-
 
 @documented
 class AveragePrecision(DiscountedLoss):

@@ -63,15 +63,9 @@ def bootstrap_interval(
     Interval
         Lower and upper end. NaN if nothing can be drawn: fewer than two queries count, or a single query is empty.
 
-    Raises
-    ------
-    ValueError
-        If an option or a sample is not valid.
-
     See Also
     --------
     compare : Compare two rankings, with an interval of their difference.
-    resampled : The metric of one query under given resamples.
 
     Notes
     -----
@@ -108,11 +102,6 @@ def resampled(metric: MetricLike, scores: ArrayLike, relevant: ArrayLike, counts
     -------
     ndarray of shape (draws,)
         Value for each resample; NaN if the metric cannot judge it.
-
-    Raises
-    ------
-    ValueError
-        If `counts` has another shape, or a number below 0 or NaN.
 
     See Also
     --------

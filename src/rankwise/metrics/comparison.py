@@ -39,10 +39,8 @@ class Comparison:
     ----------
     metric : Metric
         Metric that both rankings are judged by.
-    mean_a, mean_b : float
-        Means of A and B over the queries that count; NaN if there are none.
-    difference : float
-        Difference of the means, mean_b − mean_a.
+    mean_a, mean_b, difference : float
+        Means of A and B over the queries that count, and mean_b − mean_a; NaN if there are none.
     interval : Interval
         Bootstrap interval of the difference.
     over : {"queries", "samples"}
@@ -54,10 +52,8 @@ class Comparison:
         fewer than two queries.
     better, worse, equal : int
         Numbers of queries in which B is better than A, worse, and as good.
-    ids : ndarray of shape (q,)
-        The queries that count.
-    values_a, values_b, differences : ndarray of shape (q,)
-        Values of A and B for each query, and the differences B − A.
+    ids, values_a, values_b, differences : ndarray of shape (q,)
+        The queries that count, the values of A and B for each, and the differences B − A.
 
     See Also
     --------
@@ -138,15 +134,9 @@ def compare(
     Comparison
         Means, their difference with its interval, p-values, and the values of each query.
 
-    Raises
-    ------
-    ValueError
-        If an option or a sample is not valid.
-
     See Also
     --------
     bootstrap_interval : A confidence interval of one ranking.
-    per_query : The values of each query.
 
     Notes
     -----

@@ -87,7 +87,6 @@ class DiscountedLoss(Loss):
     has_discount = True
     proven: bool = False
     closed_form: Tail = Tail.NONE
-    _suitable: bool | None = None  # whether (C2) is known to hold or to break, without a cut-off
     _per_pair = False
     table_size = TABLE_SIZE
 
@@ -109,10 +108,6 @@ class DiscountedLoss(Loss):
                 setattr(self, method, function)  # not in place of a subclass's own
         if not self._is_as_declared("closed_form", "weight", "discount"):
             self.closed_form, self._per_pair = Tail.NONE, False
-        if not self._is_as_declared("_suitable", "weight", "discount"):
-            self._suitable = None
-        if self.closed_form is not Tail.NONE:
-            self._suitable = True
         self.proven = self.closed_form is not Tail.NONE and k is None
         self._tail = self.closed_form if k is None else Tail.ZERO
         if self.k is not None:
@@ -170,8 +165,10 @@ class DiscountedLoss(Loss):
 
         Returns
         -------
-        value, slope : ndarray
-            D(m) and D′(m), in the shape of `m`.
+        value : ndarray
+            D(m), in the shape of `m`.
+        slope : ndarray
+            D′(m), in the shape of `m`.
         """
         if self.k is not None or not self.is_continuous:
             # A place that is whole but for rounding must not lie on one side of a kink by the order of a summation.
@@ -263,9 +260,9 @@ class DiscountedLoss(Loss):
 
     @property
     def qs_suitable(self) -> bool | None:
-        if self.k is None:
-            return self._suitable
-        return True if self.k == 1 else None if self._suitable is None else False
+        if self.k == 1:
+            return True
+        return None if self.closed_form is Tail.NONE else self.k is None
 
     def normaliser(self, n_pos: int, n_neg: int) -> float:
         """Return C, the number that Δ is divided by; an error is raised if it is not positive.

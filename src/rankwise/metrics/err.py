@@ -18,8 +18,6 @@ from rankwise.documenting import documented
 from rankwise.metrics.base import FloatArray, IntArray, Metric
 from rankwise.metrics.ranked import Ties
 
-__all__ = ["ExpectedReciprocalRank", "expected_reciprocal_rank"]
-
 # A probability of going on below this counts as 0.
 _NONE = 1e-20
 
@@ -140,8 +138,8 @@ def expected_reciprocal_rank(
         ERR = Σ_{places m ≤ k} (1/m) R_m Π_{i < m} (1 − R_i),   R = (2^grade − 1)/2^max_grade
 
     A reader goes down the list and stops at a sample with probability R. ERR is the expected reciprocal of the place
-    where the reader stops. Even the best order of a query does not reach 1. If samples have equal scores, the result is
-    the exact expectation over their orders. For booleans, R of a positive is 1/2.
+    where the reader stops; it never reaches 1. If samples have equal scores, the result is the exact expectation over
+    their orders.
 
     {judging}
 

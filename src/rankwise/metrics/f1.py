@@ -9,8 +9,6 @@ from rankwise.documenting import documented
 from rankwise.metrics.base import FloatArray, Metric
 from rankwise.metrics.ranked import Ties
 
-__all__ = ["FMeasure", "f_measure"]
-
 
 @documented
 class FMeasure(Metric):

@@ -14,8 +14,6 @@ from rankwise.metrics.discounted import DiscountedLoss
 from rankwise.metrics.gains import Gain
 from rankwise.metrics.loss import Tail
 
-__all__ = ["NDCG", "ndcg"]
-
 
 def _log2_discount(m: Any) -> Any:
     return 1.0 / np.log2(1.0 + m)
@@ -89,12 +87,15 @@ class NDCG(DiscountedLoss):
             raise ValueError(f"slope= needs a discount= function; the slope of {discount!r} is built in")
         own = (discount, slope) if callable(discount) else _DISCOUNTS[discount]
         self.closed_form = Tail.LOG2 if discount == "log2" else Tail.NONE
-        if discount == "chakrabarti":
-            self._suitable = False
         super().__init__(None, own[0], slope=own[1], k=k, gain=gain)
         usual = {"discount": "log2", "k": None, "gain": "exp2", "slope": None}
         given = {"discount": discount, "k": self.k, "gain": gain, "slope": slope}
         self._options = {key: value for key, value in given.items() if value != usual[key]}
+
+    @property
+    def qs_suitable(self) -> bool | None:
+        breaks = self.k != 1 and self._options.get("discount") == "chakrabarti"
+        return False if breaks else super().qs_suitable
 
 
 @documented

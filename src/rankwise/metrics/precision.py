@@ -12,8 +12,6 @@ from rankwise.metrics.base import FloatArray, over
 from rankwise.metrics.discounted import DiscountedLoss
 from rankwise.metrics.ranked import Ties
 
-__all__ = ["PrecisionAt", "RecallAt", "precision_at", "recall_at"]
-
 
 @documented
 class PrecisionAt(DiscountedLoss):
@@ -42,10 +40,13 @@ class PrecisionAt(DiscountedLoss):
     name = "precision"
     cut = "always"
     k: int
-    _suitable = False
 
     def __init__(self, k: int) -> None:
         super().__init__(k=k)
+
+    @property
+    def qs_suitable(self) -> bool | None:
+        return self.k == 1
 
     def discount(self, m: Any) -> Any:
         return np.ones_like(m)

@@ -29,7 +29,7 @@ Class = TypeVar("Class", bound=type[Metric])
 METRICS: dict[str, type[Metric]] = {}
 LOSSES: dict[str, type[Loss]] = {}
 # Metrics that were made from names: they keep tables, so they are made once.
-_KEPT: dict[tuple[type[Metric], int | None], Metric] = {}
+_KEPT: dict[str, Metric] = {}
 
 
 def register(metric: Class) -> Class:
@@ -72,6 +72,7 @@ def register(metric: Class) -> Class:
     known = METRICS.get(name) or LOSSES.get(name) or metric
     if (known.__module__, known.__qualname__) != (metric.__module__, metric.__qualname__):
         raise ValueError(f"{name!r} is the name of {known.__name__}; choose another name")
+    _KEPT.clear()
     if metric.judges:
         METRICS[name] = metric
     if issubclass(metric, Loss):
@@ -161,17 +162,17 @@ def as_loss(loss: LossLike) -> Loss:
     >>> as_loss("ap@100")
     AveragePrecision(k=100)
     """
-    if isinstance(loss, Loss):
-        return loss
-    kind = METRICS.get(loss.partition("@")[0]) if isinstance(loss, str) else type(loss)
-    if kind is not None and issubclass(kind, Metric) and not issubclass(kind, Loss):
-        remedy = kind.train_instead or f"train for one of {', '.join(map(repr, LOSSES))}"
-        raise ValueError(f"{kind.name} judges rankings but cannot be trained for; {remedy}")
-    if not isinstance(loss, str):
-        raise TypeError(f"loss must be a name or a Loss, got {type(loss).__name__}; see rankwise.DiscountedLoss")
-    kind, own = _named(loss, LOSSES, "loss")
-    made: Any = _made(kind, _cut(kind, own, None))
-    return made  # type: ignore[no-any-return]
+    found: Any = _KEPT.get(loss, loss) if isinstance(loss, str) else loss
+    if isinstance(found, str):
+        known = METRICS if found.partition("@")[0] in METRICS else LOSSES
+        kind, own = _named(found, known, "loss")
+        found = _made(kind, _cut(kind, own, None))
+    if not isinstance(found, Metric):
+        raise TypeError(f"loss must be a name or a Loss, got {type(found).__name__}; see rankwise.DiscountedLoss")
+    if not isinstance(found, Loss):
+        remedy = found.train_instead or f"train for one of {', '.join(map(repr, LOSSES))}"
+        raise ValueError(f"{found.name} judges rankings but cannot be trained for; {remedy}")
+    return found
 
 
 def _named(text: str, known: dict[str, Any], what: str) -> tuple[type[Metric], int | None]:
@@ -203,9 +204,10 @@ def _cut(metric: type[Metric], own: int | None, k: int | None) -> int | None:
 
 
 def _made(metric: type[Metric], k: int | None) -> Metric:
-    if (metric, k) not in _KEPT:
-        _KEPT[metric, k] = metric() if k is None else metric(k=k)
-    return _KEPT[metric, k]
+    name = metric.name if k is None else f"{metric.name}@{k}"
+    if name not in _KEPT:
+        _KEPT[name] = metric() if k is None else metric(k=k)
+    return _KEPT[name]
 
 
 @documented

@@ -38,11 +38,6 @@ def make_ranking_scorer(metric: MetricLike = "ap", *, empty: str = "skip", one_q
         The scorer, scorer(estimator, X, y, qid=None); larger is better, and NaN means that no query can be judged. Its
         method `set_score_request` tells scikit-learn whether to pass qid.
 
-    Raises
-    ------
-    ValueError
-        If the metric or `empty` is unknown.
-
     See Also
     --------
     as_metric : Get a metric by name.
@@ -107,7 +102,7 @@ class RankingScorer:
         """Tell scikit-learn whether to pass qid to this scorer; this needs set_config(enable_metadata_routing=True).
 
         True: pass qid. A name: pass the metadata of this name as qid. False: do not pass it, because all samples form
-        one query, as with one_query=True. None: raise an error if it is passed.
+        one query. None: raise an error if it is passed.
         """
         from sklearn import get_config
 

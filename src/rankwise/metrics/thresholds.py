@@ -118,11 +118,6 @@ def _threshold(queries: Queries, t: int) -> Threshold:
     return Threshold(t, np.flatnonzero(has), samples, Queries(relevant, starts, n_pos))
 
 
-def level_weights(queries: Queries, loss: Loss) -> FloatArray:
-    """Return `weigh_levels` of queries."""
-    return queries.once("weights", lambda: weigh_levels(levels_of(queries), queries.sizes, loss), loss)
-
-
 def weigh_levels(levels: Levels, sizes: IntArray, loss: Loss) -> FloatArray:
     """Return α of every level, (T,), for queries of these sizes; 0 if no grade of a query has a gain."""
     if not loss.has_discount:
@@ -157,14 +152,15 @@ def sum_over_levels(
     scores: NDArray[np.floating], queries: Queries, loss: Loss, solve: Callable[[NDArray[np.floating], Queries], Any]
 ) -> Solved:
     """Return Σ_l α_l of the results of `solve(scores, binary queries)`: per query, and gradients per sample."""
-    thresholds, weights, starts = thresholds_of(queries), level_weights(queries, loss), levels_of(queries).starts
+    thresholds, levels = thresholds_of(queries), levels_of(queries)
+    weights = queries.once("weights", lambda: weigh_levels(levels, queries.sizes, loss), loss)
     value, lost = np.zeros(queries.sizes.size), np.zeros(queries.sizes.size)
     gradient = np.zeros_like(scores)
     if not thresholds or thresholds[0].samples.size:
         raise_not_finite(scores)  # no threshold covers all scores
     for t, which, samples, binary in thresholds:
         found = solve(scores[samples] if samples.size else scores, binary)
-        weight = weights[starts[which] + t]
+        weight = weights[levels.starts[which] + t]
         value[which] += weight * found.value
         lost[which] += weight * found.loss
         compiled("levels").add_weighted(found.gradient, binary.starts, weight, samples, gradient)

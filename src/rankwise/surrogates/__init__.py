@@ -13,22 +13,9 @@ from rankwise.surrogates.ranking_loss import ranking_loss
 from rankwise.surrogates.smooth import Smooth, smooth_loss
 
 __all__ = [
-    "SURROGATES",
-    "Direct",
-    "ErrorDriven",
-    "Hinge",
-    "PerQuery",
-    "Result",
-    "Smooth",
-    "Surrogate",
-    "as_surrogate",
-    "error_driven_loss",
-    "evaluate",
-    "most_violating_ranking",
-    "ranking_loss",
-    "smooth_loss",
-    "structured_hinge",
-]
+    "SURROGATES", "Direct", "ErrorDriven", "Hinge", "PerQuery", "Result", "Smooth", "Surrogate", "as_surrogate",
+    "error_driven_loss", "evaluate", "most_violating_ranking", "ranking_loss", "smooth_loss", "structured_hinge",
+]  # fmt: skip
 
 _ALL: tuple[type[Surrogate], ...] = (Hinge, Smooth, ErrorDriven, Direct)
 SURROGATES: dict[str, type[Surrogate]] = {surrogate.name: surrogate for surrogate in _ALL}

@@ -182,7 +182,7 @@ class Result:
         """The most violating ranking, if there is one: that of the hinge of a single query of binary relevance."""
         if self._ranking is None:
             several = self.per_query is not None
-            why = "each query has its own" if several else "the query is empty or has grades"
+            why = "each query has its own" if several else "the query is empty or has grades, or the loss is of labels"
             raise ValueError(
                 f"there is no single most violating ranking: {why}; call most_violating_ranking on one query's samples"
             )

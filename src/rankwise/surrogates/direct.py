@@ -23,8 +23,6 @@ from rankwise.queries import Queries, Solved
 from rankwise.surrogates.base import Surrogate
 from rankwise.surrogates.hinge import Hinge
 
-__all__ = ["Direct"]
-
 
 @documented
 @dataclass(frozen=True)

@@ -1,11 +1,8 @@
 """The error-driven loss: each positive passes its error to the negatives above it (AP-loss, Chen et al., 2019).
 
-Comparisons are softened by a ramp, H(x) = clip(x/(2·width) + ½, 0, 1), as in smooth.py:
+With soft counts c_k and the ramp H, see softened.py, and soft places among positives, p_k = ½ + Σ_i H(s_i − s_k):
 
-    p_k = ½ + Σ_i H(s_i − s_k) over positives, a soft place; c_k = Σ_j H(s_j − s_k)
     e_k = (w(p_k)/C) (D(p_k) − D(p_k + c_k));   update −e_k of a positive, Σ_k e_k·H(s_j − s_k)/c_k of a negative
-
-The update is bounded, and it does not vanish for positives that lie far below the negatives.
 """
 
 from __future__ import annotations

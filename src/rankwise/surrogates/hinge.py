@@ -3,8 +3,7 @@
     J = max_R scale·Δ(R*, R) + F(R) − F(R*),   F(R) = (1/PN) Σ_{x ∈ P, y ∈ N} R_xy (s_x − s_y)
 
 With r_j the interleaving rank of a negative in the maximising ranking and c_k the number of negatives above the k-th
-positive, ∂J/∂s = 2(P + 1 − r_j)/(PN) for a negative and −2 c_k/(PN) for a positive. Samples of one class that tie in
-score share their gradient.
+positive, ∂J/∂s = 2(P + 1 − r_j)/(PN) for a negative and −2 c_k/(PN) for a positive.
 """
 
 from __future__ import annotations
@@ -15,7 +14,7 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from rankwise.arguments import as_scale, is_whole
+from rankwise.arguments import as_cutoff, as_scale
 from rankwise.documenting import documented
 from rankwise.interleaving import Interleaving
 from rankwise.kernels.contract import FAST, METHODS, WITHOUT_C2
@@ -25,8 +24,6 @@ from rankwise.metrics.registry import LossLike, as_loss
 from rankwise.metrics.zero_one import ZeroOne, solve_labels
 from rankwise.queries import Queries, Solved, compiled
 from rankwise.surrogates.base import Result, Surrogate, evaluate
-
-__all__ = ["Hinge", "most_violating_ranking", "structured_hinge"]
 
 
 @documented
@@ -67,8 +64,7 @@ class Hinge(Surrogate):
         if self.cutoff is not None:
             if self.method != "chakrabarti":
                 raise ValueError(f"cutoff={self.cutoff} works only with method='chakrabarti', not {self.method!r}")
-            if not is_whole(self.cutoff) or self.cutoff < 1:
-                raise ValueError(f"cutoff must be a whole number of places, at least 1, got {self.cutoff!r}")
+            as_cutoff(self.cutoff, "cutoff")
 
     def accepts(self, loss: LossLike) -> Loss:
         found = as_loss(loss)
@@ -131,14 +127,12 @@ def structured_hinge(
 
         J = max_R scale·Δ(R*, R) + F(R) − F(R*),   F(R) = (1/PN) Σ_{x ∈ P, y ∈ N} R_xy (s_x − s_y)
 
-    J is a convex upper bound of scale·Δ, such as 1 − AP, so it can be minimised by gradient descent or a solver. It is
-    to a ranking loss what the hinge loss is to the 0-1 loss.
-
-    R is a ranking of the P positives and N negatives of a query, with R_xy = 1 if positive x is above negative y, else
-    −1. R* is the perfect ranking. F(R) is how well R agrees with the scores s. The maximum is reached by the most
-    violating ranking, which has a high loss and yet agrees with the scores; for a single query it is the `interleaving`
-    of the result. With grades, J = Σ_l α_l J_l is a weighted mean over the grades l as thresholds, still convex and an
-    upper bound. A `NotQSSuitableError` is raised if the method needs the loss to be QS-suitable and it is not.
+    J is a convex upper bound of scale·Δ, such as 1 − AP. R is a ranking of the P positives and N negatives of a query,
+    with R_xy = 1 if positive x is above negative y, else −1. R* is the perfect ranking. F(R) is how well R agrees with
+    the scores s. The maximum is reached by the most violating ranking, which has a high loss and yet agrees with the
+    scores; for a single query it is the `interleaving` of the result. With grades, J = Σ_l α_l J_l is a weighted mean
+    over the grades l as thresholds, still convex and an upper bound. A `NotQSSuitableError` is raised if the method
+    needs the loss to be QS-suitable and it is not.
 
     {evaluating}
 
@@ -146,14 +140,12 @@ def structured_hinge(
     --------
     most_violating_ranking : Return only the ranking.
     smooth_loss : A tighter loss that is not convex.
-    ranking_loss : The loss Δ itself.
 
     Notes
     -----
     J is piecewise linear. Where it has a kink, `gradient` is the gradient of one of the pieces (a semi-gradient, or
-    subgradient). A negative of interleaving rank r_j (one plus the number of positives above it in the most violating
-    ranking) has ∂J/∂s = 2(P + 1 − r_j)/(PN), and the k-th positive with c_k negatives above it has −2 c_k/(PN). Samples
-    of one class with equal scores share their gradient.
+    subgradient). A negative of interleaving rank r_j in the most violating ranking has ∂J/∂s = 2(P + 1 − r_j)/(PN), and
+    the k-th positive with c_k negatives above it has −2 c_k/(PN). Samples of one class with equal scores share theirs.
 
     Examples
     --------
@@ -191,17 +183,9 @@ def most_violating_ranking(
     Interleaving
         The ranking.
 
-    Raises
-    ------
-    ValueError
-        If a score is not finite, lengths differ, an option is unknown, or there are no positives or no negatives.
-    NotQSSuitableError
-        If the loss is not QS-suitable and the method needs it to be.
-
     See Also
     --------
     structured_hinge : The value of the maximum, and its gradient.
-    Interleaving : The ranking as ranks, order, pattern or matrix.
 
     Examples
     --------

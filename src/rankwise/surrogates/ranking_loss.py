@@ -61,8 +61,8 @@ class _Itself(Surrogate):
     def solve_binary(self, scores: Scores, queries: Queries, loss: Loss, n_threads: int = 1) -> Solved:
         if not (np.abs(scores) <= limit_of(scores)).all():
             raise NotFiniteError
-        losses = np.zeros(queries.sizes.size)
-        for q in np.flatnonzero(queries.can_rank):
-            own = slice(queries.starts[q], queries.starts[q + 1])
+        losses, starts = np.zeros(queries.sizes.size), queries.starts.tolist()
+        for q in np.flatnonzero(queries.can_rank).tolist():
+            own = slice(starts[q], starts[q + 1])
             losses[q] = loss.of_scores(scores[own], queries.relevant[own], self.worst)
         return Solved(losses, losses, queries.counts[0], queries.counts[1], np.zeros_like(scores))

@@ -1,10 +1,7 @@
-"""The smooth loss: a ranking loss with softened comparisons, and its true gradient, at the cost of a sort.
+"""The smooth loss: a ranking loss at soft counts c_k, see softened.py, and its true gradient.
 
-A comparison is softened by a ramp, H(x) = clip(x/(2·width) + ½, 0, 1). The number of negatives above the k-th positive
-becomes c_k = Σ_j H(s_j − s_k), and the loss is evaluated at these soft counts:
-
-    Δ = (1/C) Σ_k w_k (D(k) − D(k + c_k)),   a_k = −(w_k/C)·D′(k + c_k)
-    ∂Δ/∂s_k = −a_k·#{j : |s_j − s_k| < width}/(2·width);   ∂Δ/∂s_j = Σ {a_k : |s_j − s_k| < width}/(2·width)
+Δ = (1/C) Σ_k w_k (D(k) − D(k + c_k)),   a_k = ∂Δ/∂c_k = −(w_k/C)·D′(k + c_k)
+∂Δ/∂s_k = −a_k·#{j : |s_j − s_k| < width}/(2·width);   ∂Δ/∂s_j = Σ {a_k : |s_j − s_k| < width}/(2·width)
 
 It is bounded, and has no gradient for positives that lie far below the negatives.
 """
@@ -33,8 +30,6 @@ __all__ = ["Smooth", "smooth_loss"]
 class Smooth(Softened):
     """The loss itself with softened comparisons: bounded, differentiable, not convex.
 
-        Δ = (1/C) Σ_k w_k (D(k) − D(k + c_k)),   c_k = Σ_j clip((s_j − s_k)/(2·width) + ½, 0, 1)
-
     Parameters
     ----------
     {width}
@@ -62,7 +57,7 @@ class Smooth(Softened):
         w = loss.tables(int(place.max()), counts.n).weight[place - 1] / counts.norm
         ideal, _ = loss.continued(place.astype(np.float64), counts.n)
         found, slope = loss.continued(place + soft.above, counts.n)
-        weight = -w * slope  # ∂Δ/∂c_k
+        weight = -w * slope
         compiled("soft.pairs").share_ties(soft.level, soft.starts, weight)
         return Errors(w * (ideal - found), -weight * soft.near * (0.5 / soft.width), weight, False)
 
@@ -98,9 +93,9 @@ def smooth_loss(
         Δ = (1/C) Σ_k w_k (D(k) − D(k + c_k)),   c_k = Σ_j clip((s_j − s_k)/(2·width) + ½, 0, 1)
 
     The loss, such as 1 − AP, depends on how many negatives j are above each positive k. Here each comparison of two
-    scores is softened by a ramp, so the count c_k changes continuously and the loss has a gradient. The result is
-    bounded and not convex; the loss need not be QS-suitable. As the width falls to 0 it becomes the loss itself, with a
-    tie counted as half an error. It takes about as long as sorting the scores.
+    scores is softened by a ramp, so the count c_k changes continuously and the loss has a gradient, which is 0 for
+    positives far below the negatives. The result is bounded and not convex; the loss need not be QS-suitable. As the
+    width falls to 0 it becomes the loss itself, with a tie counted as half an error. It takes about as long as a sort.
 
     {evaluating}
 

@@ -1,7 +1,8 @@
 """Surrogates made of soft counts: what each positive adds to the loss, and its weight in the gradients of negatives.
 
 A comparison is softened by a ramp, H(x) = clip(x/(2·width) + ½, 0, 1). c_k = Σ_j H(s_j − s_k) is the soft number of
-negatives above the k-th positive. One search gives all of them, and prefix sums give every gradient.
+negatives above the k-th positive. A new surrogate is a class with its formula in `errors`: kernels find the counts, and
+turn weights by positive into the gradient.
 """
 
 from __future__ import annotations

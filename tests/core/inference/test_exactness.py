@@ -121,12 +121,10 @@ def test_the_zero_one_hinge_is_the_best_labelling() -> None:
         assert abs(found.value - query.scale * found.loss - found.gradient @ query.scores) <= slack(best.value), query
 
 
-def test_zero_one_reads_as_a_ranking_with_mislabelled_negatives_on_top_and_positives_at_the_end() -> None:
-    # By y·s ≥ 1: the positives 2 and 3 are called positive, 0.5 is not; of the negatives only −4 is called negative.
-    ranking = rw.most_violating_ranking([2.0, 3.0, 0.5, 0.0, -4.0, -0.5], [1, 1, 1, 0, 0, 0], "zero-one")
-    assert ranking.pattern() == "--++-+"
-    assert ranking.positives.tolist() == [1, 0, 2]
-    assert ranking.ranks.tolist() == [1, 3, 1]
+@pytest.mark.parametrize("method", ["bucketed", "quicksort", "yue", "mohapatra2014", "dynamic", "chakrabarti"])
+def test_zero_one_is_no_ranking_loss_for_a_ranking_method(method: str) -> None:
+    with pytest.raises(rw.NotQSSuitableError, match=r"\(C1\).*method='auto'"):
+        rw.structured_hinge([1.0, 2.0], [True, False], "zero-one", method=method)
 
 
 @pytest.mark.parametrize("cutoff", [1, 2, 3, 5, 30])

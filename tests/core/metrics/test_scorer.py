@@ -14,7 +14,7 @@ from metric_problems import ATOL, NAMES
 from sklearn.base import BaseEstimator, clone
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.exceptions import UnsetMetadataPassedError
-from sklearn.linear_model import LinearRegression, LogisticRegression, Perceptron
+from sklearn.linear_model import LinearRegression, LogisticRegression
 from sklearn.model_selection import GridSearchCV, GroupKFold, cross_val_score, cross_validate
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
@@ -93,16 +93,6 @@ def test_a_scorer_refuses_what_cannot_rank(data: Any) -> None:
         metrics.make_ranking_scorer("ap", empty="drop")
     with pytest.raises(TypeError, match=r"one_query must be True or False, got array.*passed as qid"):
         metrics.make_ranking_scorer("ap", one_query=np.arange(3))  # type: ignore[arg-type]
-
-
-def test_a_scorer_treats_empty_queries_as_it_was_told(data: Any) -> None:
-    X, _, qid = data
-    y = (qid < 15).astype(int)
-    model = Perceptron().fit(X, y)
-    found = [metrics.make_ranking_scorer("ap", empty=empty)(model, X, y, qid) for empty in ("skip", "zero")]
-    assert found[1] == pytest.approx(found[0] / 2)
-    with pytest.raises(ValueError, match=r"query 15 has 0 positives"):
-        metrics.make_ranking_scorer("ap", empty="error")(model, X, y, qid)
 
 
 ROUTE = (
