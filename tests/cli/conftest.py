@@ -11,11 +11,13 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
-from commands import draw, run
+from commands import draw
 from short_search import fewer_candidates
 
-from rankwise.io import write_data
+import rankwise as rw
+from rankwise.io import read_data, write_data
 
 
 @pytest.fixture(scope="module")
@@ -40,9 +42,12 @@ def samples(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="session")
 def fitted(samples: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A model of train.csv; no test changes it."""
+    """A RankSVM of train.csv, which Python trained and saved; no test changes it."""
     path = tmp_path_factory.mktemp("fitted") / "model.rw"
-    run("fit --model rank-svm --C 10 --quiet", samples / "train.csv", "-o", path)
+    data = read_data(samples / "train.csv")
+    model = rw.RankSVM("ap", 10.0).fit(data.X, data.y >= 1, data.qid)
+    model.feature_names_in_ = np.array(data.feature_names, dtype=object)
+    model.save(path)
     return path
 
 

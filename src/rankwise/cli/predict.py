@@ -6,9 +6,20 @@ import argparse
 from pathlib import Path
 from typing import Any
 
-from rankwise.cli.inputs import add_data, counted, open_model, quietly, read, scores_of, shown
+from rankwise.cli.inputs import (
+    add_data,
+    add_json,
+    add_model,
+    add_parser,
+    counted,
+    file_name,
+    open_model,
+    quietly,
+    read,
+    scores_of,
+    shown,
+)
 from rankwise.cli.output import Voice, check_files, is_standard, write_document, write_text
-from rankwise.cli.parsing import add_json, add_model, add_parser, file_name
 
 _EPILOG = """\
 output:
@@ -39,7 +50,7 @@ def add_command(commands: Any) -> None:
     which.add_argument("--rank", action="store_true", help="write the rank within the query instead of the score")
     which.add_argument("--labels", action="store_true", help="write the predicted class instead of the score")
     add_json(parser, "the results", "to FILE as JSON; '-' is standard output and replaces the lines")
-    add_data(parser, relevant_from=None)
+    add_data(parser)
 
 
 def run(arguments: argparse.Namespace) -> int:

@@ -139,16 +139,14 @@ class TuningReport:
         """
         from matplotlib.figure import Figure
 
-        from rankwise.figures import COLOURS
-
         names, folds = self.names, self.folds
         figure = Figure((9.0, 1.0 + 0.3 * len(names)), layout="constrained")
         left, right = figure.subplots(1, 2, sharey=True, gridspec_kw={"width_ratios": [3, 1]})
         rows = np.arange(len(names))[::-1]
         left.plot(folds, rows[:, None].repeat(folds.shape[1], axis=1), ".", color="0.75", markersize=5)
-        left.plot(self.scores, rows, "o", color=COLOURS[0])
+        left.plot(self.scores, rows, "o", color="C0")
         left.set_yticks(rows, names)
         left.set_xlabel(f"{self.metric} on left-out samples")
-        right.barh(rows, 100 * self.shares, color=COLOURS[0])
+        right.barh(rows, 100 * self.shares, color="C0")
         right.set_xlabel("share, %")
         return figure
