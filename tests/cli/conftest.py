@@ -14,10 +14,11 @@ from typing import Any
 import numpy as np
 import pytest
 from commands import draw
+from samples import write_samples
 from short_search import fewer_candidates
 
 import rankwise as rw
-from rankwise.io import read_data, write_data
+from rankwise.io import read_data
 
 
 @pytest.fixture(scope="module")
@@ -33,10 +34,10 @@ def samples(tmp_path_factory: pytest.TempPathFactory) -> Path:
     root = tmp_path_factory.mktemp("samples")
     for name, seed in (("train", 1), ("test", 2)):
         X, y, qid = draw(seed)
-        write_data(root / f"{name}.svm", X, y, qid)
-        write_data(root / f"{name}.csv", X, y, qid)
-        write_data(root / f"{name}.txt.gz", X, y, qid)
-        write_data(root / f"{name}-flat.svm", X, y >= 1)
+        write_samples(root / f"{name}.svm", X, y, qid)
+        write_samples(root / f"{name}.csv", X, y, qid)
+        write_samples(root / f"{name}.txt.gz", X, y, qid)
+        write_samples(root / f"{name}-flat.svm", X, y >= 1)
     return root
 
 

@@ -13,9 +13,10 @@ from typing import Any, NamedTuple
 import numpy as np
 import pytest
 from commands import ATOL, RTOL, Capture, Samples, document, draw, run
+from samples import write_samples
 
 import rankwise as rw
-from rankwise.io import read_model, write_data
+from rankwise.io import read_model
 from rankwise.linear import candidates
 
 pytestmark = pytest.mark.usefixtures("short_search")
@@ -47,8 +48,8 @@ def fit(tmp_path_factory: pytest.TempPathFactory) -> Fit:
     folder, out, err = tmp_path_factory.mktemp("fit"), io.StringIO(), io.StringIO()
     for name, seed in (("train", 1), ("test", 2)):
         X, y, qid = small(seed)
-        write_data(folder / f"{name}.csv", X, y, qid)
-        write_data(folder / f"{name}-flat.csv", X, y >= 1)
+        write_samples(folder / f"{name}.csv", X, y, qid)
+        write_samples(folder / f"{name}-flat.csv", X, y >= 1)
     with pytest.MonkeyPatch.context() as patch, contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
         patch.chdir(folder)
         run("fit train.csv -o m.rw --cv 2 --json f.json")
@@ -82,8 +83,8 @@ def test_options_reach_the_estimator(files: Path) -> None:
 
 
 def test_data_come_through_standard_input(files: Path, monkeypatch: pytest.MonkeyPatch, capsys: Capture) -> None:
-    write_data("train.txt.gz", *small(1))
-    write_data("test.svm", *small(2))
+    write_samples("train.txt.gz", *small(1))
+    write_samples("test.svm", *small(2))
 
     def give(path: str) -> None:
         monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(Path(path).read_bytes())))
@@ -136,7 +137,7 @@ def test_features_are_those_of_training_by_index_and_by_name(files: Path) -> Non
     stored = rw.load("m0.rw")
     assert np.loadtxt("scores.txt", ndmin=1)[0] == pytest.approx(stored.coef_[0, 1] + stored.intercept_[0])
     X, y, qid = small(2)
-    write_data("turned.csv", X[:, ::-1], y, qid, ["f3", "f2", "f1"])
+    write_samples("turned.csv", X[:, ::-1], y, qid, ["f3", "f2", "f1"])
     for name in ("test", "turned"):
         run(f"predict m.rw {name}.csv -o {name}.txt")
     assert Path("test.txt").read_text() == Path("turned.txt").read_text()
@@ -158,14 +159,14 @@ def test_a_file_with_its_ids_is_taken(files: Path, capsys: Capture) -> None:
 @pytest.mark.parametrize("labels", [(-1.0, 1.0), (3.0, 7.0), (0.25, 0.75)])
 def test_two_labels_are_the_classes_if_they_are_whole(files: Path, labels: tuple[float, float]) -> None:
     X, y, _ = small(1)
-    write_data("two.svm", X, np.where(y >= 1, labels[1], labels[0]))
+    write_samples("two.svm", X, np.where(y >= 1, labels[1], labels[0]))
     run(f"fit two.svm -o m.rw --cv 2 --quiet --relevant-from {labels[1]}")
     expected = [0, 1] if labels[0] == 0.25 else [int(label) for label in labels]
     assert rw.load("m.rw").classes_.tolist() == expected
 
 
 def test_one_relevant_sample_is_enough(files: Path, capsys: Capture) -> None:
-    write_data("one.csv", small(1)[0], np.arange(N) == 7)
+    write_samples("one.csv", small(1)[0], np.arange(N) == 7)
     run("fit one.csv -o m.rw --json f.json")
     assert "metric ap, not scored: too few samples for cross-validation" in capsys.readouterr().out
     found = written("f.json")

@@ -13,9 +13,9 @@ from typing import Any
 import numpy as np
 import pytest
 from commands import COMMAND
+from samples import write_samples
 
 import rankwise as rw
-from rankwise.io import write_data
 
 posix = pytest.mark.skipif(os.name != "posix", reason="signals as POSIX has them")
 
@@ -24,7 +24,7 @@ posix = pytest.mark.skipif(os.name != "posix", reason="signals as POSIX has them
 @posix
 def test_ctrl_c_in_a_long_fit_leaves_a_model(folder: Path, at_a_terminal: Callable[..., Any]) -> None:
     rng = np.random.default_rng(0)
-    write_data("long.csv", rng.normal(size=(4000, 150)), (rng.random(4000) < 0.3).astype(float))
+    write_samples("long.csv", rng.normal(size=(4000, 150)), (rng.random(4000) < 0.3).astype(float))
     process, read = at_a_terminal(*COMMAND, "fit", "long.csv", "-o", "m.rw")
     read(until=b"LinearRanker")  # kernels may be compiled first
     process.send_signal(signal.SIGINT)
@@ -86,7 +86,7 @@ def test_a_kill_at_any_moment_leaves_the_old_or_the_new_model(
 ) -> None:
     X = np.random.default_rng(0).normal(size=(40, 300))
     for k, name in enumerate("ab"):
-        write_data(f"{name}.csv", X, (np.arange(40) % 3 == k).astype(float))
+        write_samples(f"{name}.csv", X, (np.arange(40) % 3 == k).astype(float))
     process = start(sys.executable, "-c", KILLED, stderr=subprocess.PIPE)
     out, err = process.communicate(timeout=120)
     found = out.decode().strip()

@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 import pytest
 from commands import Capture, draw, refused, run
+from samples import write_samples
 
 import rankwise as rw
-from rankwise.io import write_data
 
 LONG = "9" * 50_000
 RANDOM = random.Random(0).randbytes(100_000)
@@ -114,12 +114,12 @@ def wrong(samples: Path, fitted: Path, tmp_path_factory: pytest.TempPathFactory)
     for path in (*samples.iterdir(), fitted):
         (folder / path.name).write_bytes(path.read_bytes())
     X, y, qid = draw(2)
-    write_data(folder / "wide.svm", np.hstack([X, X[:, :1]]), y, qid)
-    write_data(folder / "narrow.csv", X[:, :5], y, qid)
+    write_samples(folder / "wide.svm", np.hstack([X, X[:, :1]]), y, qid)
+    write_samples(folder / "narrow.csv", X[:, :5], y, qid)
     run("fit --quiet", folder / "train.svm", "-o", folder / "nameless.rw")
-    write_data(folder / "renamed.csv", X, y, qid, ["f1", "f2", "f3", "f4", "f5", "g6"])
-    write_data(folder / "one.csv", X, 0.0 * y, qid)
-    write_data(folder / "unlabelled.csv", X, None, qid)
+    write_samples(folder / "renamed.csv", X, y, qid, ["f1", "f2", "f3", "f4", "f5", "g6"])
+    write_samples(folder / "one.csv", X, 0.0 * y, qid)
+    write_samples(folder / "unlabelled.csv", X, None, qid)
     return folder
 
 

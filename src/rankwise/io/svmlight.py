@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from typing import Any, BinaryIO
 
 import numpy as np
+from numpy.typing import NDArray
 
 from rankwise.arguments import first_true
 from rankwise.io.files import Source
@@ -147,23 +148,19 @@ def _line_of(source: Source, row: int) -> str:
     return f"{source.name}, line {lines.number}"
 
 
-def write(stream: BinaryIO, data: Dataset) -> None:
+def write(stream: BinaryIO, X: Any, y: NDArray[np.float64], qid: NDArray[Any] | None) -> None:
     """Write samples, features numbered from 1: all of an array, the stored ones of CSR (and the last, to keep d)."""
-    if data.y is None:
-        raise ValueError(f"{data.source}: SVMlight text needs labels; pass y")
-    if data.qid is not None and data.qid.dtype.kind not in "iu":
-        raise ValueError(f"{data.source}: queries of SVMlight text must be whole numbers; number them, or write CSV")
-    dense = isinstance(data.X, np.ndarray)
-    every, d = list(range(1, data.X.shape[1] + 1)), data.X.shape[1]
-    for row, label in enumerate(data.y.tolist()):
-        if dense:
-            indices, values = every, data.X[row].tolist()
+    d = X.shape[1]
+    every = range(1, d + 1)
+    for row, label in enumerate(y.tolist()):
+        if isinstance(X, np.ndarray):
+            indices, values = every, X[row].tolist()
         else:
-            part = slice(data.X.indptr[row], data.X.indptr[row + 1])
-            indices, values = (data.X.indices[part] + 1).tolist(), data.X.data[part].tolist()
+            part = slice(X.indptr[row], X.indptr[row + 1])
+            indices, values = (X.indices[part] + 1).tolist(), X.data[part].tolist()
             if row == 0 and (not indices or indices[-1] < d):
                 indices, values = [*indices, d], [*values, 0.0]
-        parts = [_number(label)] if data.qid is None else [_number(label), f"qid:{data.qid[row]}"]
+        parts = [_number(label)] if qid is None else [_number(label), f"qid:{qid[row]}"]
         parts += [f"{index}:{_number(value)}" for index, value in zip(indices, values, strict=True)]
         stream.write(" ".join(parts).encode() + b"\n")
 

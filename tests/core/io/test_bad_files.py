@@ -11,9 +11,10 @@ import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from samples import write_samples
 from scipy import sparse
 
-from rankwise.io import files, read_data, write_data
+from rankwise.io import files, read_data
 from rankwise.io.quoting import message_of, shorten, shown
 
 LONG = "9" * 50_000
@@ -247,7 +248,7 @@ def test_parquet_indices_of_pandas_are_refused(tmp_path: Path) -> None:
 
 def test_damaged_parquet_pages_are_refused(tmp_path: Path) -> None:
     path, X = tmp_path / "x.parquet", np.array([[np.pi], [np.e], [2**0.5]])
-    write_data(path, X, [1, 0, 1])
+    write_samples(path, X, [1, 0, 1])
     content = path.read_bytes()
     assert X[1].tobytes() in content
     path.write_bytes(content.replace(X[1].tobytes(), np.array([0.5]).tobytes()))
