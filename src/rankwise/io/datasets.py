@@ -5,9 +5,8 @@ from __future__ import annotations
 import gzip
 import re
 from collections.abc import Sequence
-from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -165,14 +164,12 @@ def write_data(path: str | Path, X: Any, y: ArrayLike, qid: ArrayLike | None = N
         raise ValueError(f"y[{row}] is {y[row]}; give every sample a finite label")
     if qid is not None:
         qid = _entries(qid, "qid", n, "iu", "whole numbers")
-    with open_atomic(path) as file, _packed(file, path) as stream:
-        svmlight.write(stream, X, y, qid)
-
-
-def _packed(file: BinaryIO, path: str | Path) -> AbstractContextManager[Any]:
-    if Path(path).suffix.lower() != ".gz":
-        return nullcontext(file)
-    return gzip.GzipFile("", "wb", fileobj=file, mtime=0)
+    lines = svmlight.lines_of(X, y, qid)
+    with open_atomic(path) as file:
+        if Path(path).suffix.lower() != ".gz":
+            return file.writelines(lines)
+        with gzip.GzipFile("", "wb", fileobj=file, mtime=0) as packed:
+            packed.writelines(lines)
 
 
 def _as_features(X: Any) -> Any:

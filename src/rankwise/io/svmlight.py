@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from array import array
 from collections.abc import Iterator
-from typing import Any, BinaryIO
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -148,8 +148,8 @@ def _line_of(source: Source, row: int) -> str:
     return f"{source.name}, line {lines.number}"
 
 
-def write(stream: BinaryIO, X: Any, y: NDArray[np.float64], qid: NDArray[Any] | None) -> None:
-    """Write samples, features numbered from 1: all of an array, the stored ones of CSR (and the last, to keep d)."""
+def lines_of(X: Any, y: NDArray[np.float64], qid: NDArray[Any] | None) -> Iterator[bytes]:
+    """Yield samples as text, features numbered from 1: all of an array, the stored ones of CSR (and the last)."""
     d = X.shape[1]
     every = range(1, d + 1)
     for row, label in enumerate(y.tolist()):
@@ -162,7 +162,7 @@ def write(stream: BinaryIO, X: Any, y: NDArray[np.float64], qid: NDArray[Any] | 
                 indices, values = [*indices, d], [*values, 0.0]
         parts = [_number(label)] if qid is None else [_number(label), f"qid:{qid[row]}"]
         parts += [f"{index}:{_number(value)}" for index, value in zip(indices, values, strict=True)]
-        stream.write(" ".join(parts).encode() + b"\n")
+        yield " ".join(parts).encode() + b"\n"
 
 
 def _number(value: float) -> str:
