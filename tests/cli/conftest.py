@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import select
 import shutil
 import signal
 import subprocess
@@ -85,40 +83,3 @@ def start() -> Iterator[Callable[..., subprocess.Popen[bytes]]]:
     for process in started:
         process.kill()
         process.communicate()
-
-
-Terminal = tuple[subprocess.Popen[bytes], Callable[..., bytes]]
-
-
-@pytest.fixture
-def at_a_terminal(start: Callable[..., subprocess.Popen[bytes]]) -> Iterator[Callable[..., Terminal]]:
-    """Start a process whose errors go to a terminal, where progress is seen at once.
-
-    With it comes a function that reads them until these words, or until the process ends.
-    """
-    opened = []
-
-    def begin(*command: Any) -> Terminal:
-        leader, follower = os.openpty()
-        opened.append(leader)
-        process = start(*command, stderr=follower)
-        os.close(follower)
-
-        def read(until: bytes | None = None) -> bytes:
-            said = b""
-            while until is None or until not in said:
-                assert select.select([leader], [], [], 120)[0], said
-                try:
-                    part = os.read(leader, 4096)
-                except OSError:  # what Linux says of a terminal that nobody writes to any more
-                    break
-                if not part:
-                    break
-                said += part
-            return said.replace(b"\r\n", b"\n")
-
-        return process, read
-
-    yield begin
-    for leader in opened:
-        os.close(leader)

@@ -34,23 +34,6 @@ def test_data_that_cannot_be_trained_on_are_refused(name: str, tmp_path: Path, c
     assert not (tmp_path / "m.rw").exists()
 
 
-def test_a_fit_to_two_samples_says_in_words_that_nothing_was_judged(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Capture
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    Path("two.csv").write_text("a;b;label\n1;2;0\n3;4;1\n")
-    run("fit two.csv -o m.rw")
-    printed = capsys.readouterr()
-    assert "nan" not in printed.out.split()
-    assert " candidates was scored; the ranker is their mean, weighted by share" in printed.out
-    said = "rankwise: two.csv: too few samples for cross-validation, so it is not known how well the model ranks; add"
-    assert said in printed.err
-    run("fit two.csv -o m.rw --quiet")
-    assert said in capsys.readouterr().err
-    run("predict m.rw two.csv -o scores.txt")
-    assert np.isfinite(np.loadtxt("scores.txt")).all()
-
-
 # Options of RankSVM, which is trained in Python.
 GONE = ["--model rank-svm", "--loss ndcg", "--C 1", "--scoring ap", "--tol 0.1", "--standardize", "--threads 2"]
 FIT = "fit train.svm -o m.rw"
