@@ -5,13 +5,14 @@ The public names are those that a command of another package needs. Such a comma
 returns an exit status.
 """
 
-from rankwise.cli.inputs import add_json, add_parser, add_quiet, counted, file_name, number, real, whole
+from rankwise.cli.inputs import add_json, add_parser, add_quiet, file_name, number, real, whole
 from rankwise.cli.output import (
     BAD_INPUT,
     INTERRUPTED,
     Voice,
     check_files,
     check_writable,
+    counted,
     is_standard,
     write_document,
     write_text,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import math
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -106,7 +106,7 @@ def run(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _metric(name: str, gain: str) -> Metric:
+def _metric(name: str, gain: Literal["exp2", "linear"]) -> Metric:
     metric = as_metric("ap" if name == "map" else name)
     return as_metric(metric, gain=gain) if isinstance(metric, NDCG) else metric
 

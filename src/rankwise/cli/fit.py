@@ -9,19 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rankwise.cli.inputs import (
-    Samples,
-    add_data,
-    add_json,
-    add_parser,
-    add_quiet,
-    counted,
-    file_name,
-    number,
-    option,
-    read,
-)
-from rankwise.cli.output import INTERRUPTED, Voice, check_files, is_standard, write_document
+from rankwise.cli.inputs import Samples, add_data, add_json, add_parser, add_quiet, file_name, number, option, read
+from rankwise.cli.output import INTERRUPTED, Voice, check_files, counted, is_standard, write_document
 from rankwise.metrics import as_metric
 
 _EPILOG = """\

@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import math
 import sys
-import warnings
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 from pathlib import Path
@@ -15,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankwise.arguments import first_true, is_number, is_whole
-from rankwise.cli.output import is_standard
+from rankwise.cli.output import counted, is_standard
 from rankwise.io import Dataset, read_data, read_model
 from rankwise.io.datasets import FORMATS
 from rankwise.io.quoting import shown as quoted
@@ -141,8 +140,10 @@ def open_model(path: Path) -> Stored:
         raise ValueError(f"{path}: relevant_from is {quoted(relevant_from)}, not a finite number; {_AGAIN}")
     if first_index is not None and not (is_whole(first_index) and first_index in (0, 1)):
         raise ValueError(f"{path}: first_index is {quoted(first_index)}, neither 0, 1 nor null; {_AGAIN}")
-    names = getattr(model, "feature_names_in_", None)
-    expected = {"feature_names": None if names is None else [*map(str, names)], "first_index": first_index}
+    expected: dict[str, Any] = {"feature_names": None, "first_index": first_index}
+    if hasattr(model, "feature_names_in_"):
+        expected["feature_names"] = [*map(str, model.feature_names_in_)]
+        del model.feature_names_in_  # checked when samples are read, which scikit-learn would ask for again
     return Stored(model, {**expected, "n_features": int(model.n_features_in_)}, float(relevant_from))
 
 
@@ -159,17 +160,11 @@ def read(arguments: argparse.Namespace, stored: Stored | None = None, require_la
 
 def scores_of(stored: Stored, X: Any) -> NDArray[np.float64]:
     """The model's scores of samples, all finite."""
-    scores: NDArray[np.float64] = quietly(stored.model.decision_function, X)
+    with np.errstate(over="ignore", invalid="ignore"):
+        scores: NDArray[np.float64] = stored.model.decision_function(X)
     if (k := first_true(~np.isfinite(scores))) is not None:
         raise ValueError(f"the score of sample {k + 1} is too large for a float64; rescale the features")
     return scores
-
-
-def quietly(function: Callable[..., Any], *arguments: Any) -> Any:
-    """Call without scikit-learn's warning about feature names, which were checked when the samples were read."""
-    with warnings.catch_warnings(), np.errstate(over="ignore", invalid="ignore"):
-        warnings.filterwarnings("ignore", "X does not have valid feature names", UserWarning)
-        return function(*arguments)
 
 
 class Samples:
@@ -232,8 +227,3 @@ class Samples:
 def shown(label: float) -> str:
     """A number as a user would write it."""
     return repr(float(label)).removesuffix(".0")
-
-
-def counted(n: int, one: str, many: str | None = None) -> str:
-    """A number and its noun."""
-    return f"{n:,} {one if n == 1 else many or one + 's'}"

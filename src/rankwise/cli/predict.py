@@ -6,20 +6,8 @@ import argparse
 from pathlib import Path
 from typing import Any
 
-from rankwise.cli.inputs import (
-    add_data,
-    add_json,
-    add_model,
-    add_parser,
-    counted,
-    file_name,
-    open_model,
-    quietly,
-    read,
-    scores_of,
-    shown,
-)
-from rankwise.cli.output import Voice, check_files, is_standard, write_document, write_text
+from rankwise.cli.inputs import add_data, add_json, add_model, add_parser, file_name, open_model, read, scores_of
+from rankwise.cli.output import Voice, check_files, counted, is_standard, write_document, write_text
 
 _EPILOG = """\
 output:
@@ -69,7 +57,7 @@ def run(arguments: argparse.Namespace) -> int:
     }
     what, lines = "score", map(repr, scores.tolist())
     if arguments.rank:
-        ranks = document["ranks"] = quietly(stored.model.rank, data.X, data.qid)
+        ranks = document["ranks"] = stored.model.rank(data.X, data.qid)
         what, lines = "rank", map(str, ranks.tolist())
     elif arguments.labels:
         labels = document["labels"] = stored.model.classes_[(scores > 0.0).astype(int)]
@@ -83,4 +71,4 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _as_line(label: float | str) -> str:
-    return " ".join(label.splitlines()) if isinstance(label, str) else shown(label)
+    return " ".join(label.splitlines()) if isinstance(label, str) else str(label).removesuffix(".0")

@@ -86,7 +86,7 @@ def read_data(
     if format is not None and format not in FORMATS:
         raise ValueError(f"unknown format={shown(format)}; use one of {', '.join(map(repr, FORMATS))}")
     source = open_source(path)
-    found = format or _SUFFIXES.get(_suffix(path)) or _format_of(source)
+    found = format or _format_of_name(path) or _format_of(source)
     if found == "svmlight" and not (label is None and query is None and not ignore):
         raise ValueError(
             f"{source.name}: label=, query= and ignore= name columns, but svmlight data have none; leave them out"
@@ -97,13 +97,11 @@ def read_data(
     return data
 
 
-def _suffix(path: str | Path) -> str:
-    """Return the ending of a name, without .gz if text comes before it."""
-    suffix = Path(path).suffix.lower()
-    if suffix != ".gz":
-        return suffix
-    inner = Path(Path(path).stem).suffix.lower()
-    return inner if _SUFFIXES.get(inner) in ("svmlight", "csv") else ""
+def _format_of_name(path: str | Path) -> str | None:
+    """Return the format that the ending of a name stands for, without .gz after text."""
+    name = str(path).lower()
+    form = _SUFFIXES.get(Path(name.removesuffix(".gz")).suffix)
+    return None if form == "parquet" and name.endswith(".gz") else form
 
 
 def _format_of(source: Source) -> str:
@@ -153,7 +151,7 @@ def write_data(path: str | Path, X: Any, y: ArrayLike, qid: ArrayLike | None = N
     1 qid:7 1:0.5 2:2
     0 qid:7 1:1.5 2:3
     """
-    if _SUFFIXES.get(_suffix(path)) != "svmlight":
+    if _format_of_name(path) != "svmlight":
         endings = ", ".join(suffix for suffix, form in _SUFFIXES.items() if form == "svmlight")
         raise ValueError(f"{path}: end the name in one of {endings} (and .gz); write tables with pandas")
     X = _as_features(X)

@@ -151,7 +151,7 @@ def _line_of(source: Source, row: int) -> str:
 def lines_of(X: Any, y: NDArray[np.float64], qid: NDArray[Any] | None) -> Iterator[bytes]:
     """Yield samples as text, features numbered from 1: all of an array, the stored ones of CSR (and the last)."""
     d = X.shape[1]
-    every = range(1, d + 1)
+    every = list(range(1, d + 1))
     for row, label in enumerate(y.tolist()):
         if isinstance(X, np.ndarray):
             indices, values = every, X[row].tolist()
