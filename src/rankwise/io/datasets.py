@@ -162,12 +162,13 @@ def write_data(path: str | Path, X: Any, y: ArrayLike, qid: ArrayLike | None = N
         raise ValueError(f"y[{row}] is {y[row]}; give every sample a finite label")
     if qid is not None:
         qid = _entries(qid, "qid", n, "iu", "whole numbers")
-    lines = svmlight.lines_of(X, y, qid)
+    lines, packed = svmlight.lines_of(X, y, qid), Path(path).suffix.lower() == ".gz"
     with open_atomic(path) as file:
-        if Path(path).suffix.lower() != ".gz":
-            return file.writelines(lines)
-        with gzip.GzipFile("", "wb", fileobj=file, mtime=0) as packed:
-            packed.writelines(lines)
+        if packed:
+            with gzip.GzipFile("", "wb", fileobj=file, mtime=0) as stream:
+                stream.writelines(lines)
+        else:
+            file.writelines(lines)
 
 
 def _as_features(X: Any) -> Any:

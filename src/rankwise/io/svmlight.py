@@ -16,8 +16,8 @@ from rankwise.io.quoting import message_of, shown
 from rankwise.io.tables import Dataset, Wanted, check_size
 
 _NUMBER = rb"[+-]?(?:(?:\d+(?:\.\d*)?|\.\d+)(?:e[+-]?\d+)?|nan|inf|infinity)"
-_LABEL, _FEATURE = re.compile(_NUMBER, re.IGNORECASE), re.compile(rb"(\d+):" + _NUMBER, re.IGNORECASE)
-_QID = re.compile(rb"qid:-?\d+")
+_LABEL, _FEATURE = re.compile(_NUMBER, re.IGNORECASE), re.compile(rb"(\d{1,10}):" + _NUMBER, re.IGNORECASE)
+_QID = re.compile(rb"qid:-?\d{1,19}")
 _LARGEST_INDEX = 2**31 - 2
 # Nearly full data become a dense array: the least share of stored entries, and the most bytes relative to CSR.
 _FULL, _LARGER = 0.4, 1.5
@@ -87,34 +87,26 @@ class _Lines:
     def fault(self) -> str:
         """Return what is wrong with the present line, by its first part that is wrong."""
         label, *pairs = self.current.split()
-        if b":" in label:
-            return f"no label before {shown(label)}; begin the line with one (0 if it is unknown)"
         if not _LABEL.fullmatch(label):
-            return f"the label {shown(label)} is not a number"
+            return f"the label {shown(label)} is not a number; begin the line with one (0 if it is unknown)"
         has_qid = bool(pairs) and pairs[0].startswith(b"qid")
-        if has_qid:
-            if not _QID.fullmatch(pairs[0]):
-                return f"{shown(pairs[0])} is not of the form qid:number; number the queries, or use CSV"
-            if len(pairs[0]) > 24 or abs(int(pairs[0][4:])) >= 2**63:
-                return f"{shown(pairs[0])} is beyond 64 bits; number the queries from 1"
+        if has_qid and (not _QID.fullmatch(pairs[0]) or abs(int(pairs[0][4:])) >= 2**63):
+            return f"{shown(pairs[0])} is not of the form qid:number, of 64 bits; number the queries, or use CSV"
         if self.rows > 1 and has_qid != (len(self.qid) > has_qid):
             this, earlier = ("a", "none") if has_qid else ("no", "one")
             return f"this line has {this} qid but earlier lines have {earlier}; give all lines a qid, or none"
-        return _fault_of_features(pairs[has_qid:])
-
-
-def _fault_of_features(pairs: list[bytes]) -> str:
-    last = -1
-    for pair in pairs:
-        found = _FEATURE.fullmatch(pair)
-        if found is None:
-            return f"{shown(pair)} is not of the form index:value, two numbers; use spaces only between features"
-        if len(found[1]) > 10 or int(found[1]) > _LARGEST_INDEX:
-            return f"the index in {shown(pair)} is too large; number the features from 1"
-        if int(found[1]) <= last:
-            return f"index {int(found[1])} comes after {last}; put the features in ascending order, each once"
-        last = int(found[1])
-    return ""
+        last = -1
+        for pair in pairs[has_qid:]:
+            found = _FEATURE.fullmatch(pair)
+            if found is None or int(found[1]) > _LARGEST_INDEX:
+                return (
+                    f"{shown(pair)} is not of the form index:value, two numbers, the first up to {_LARGEST_INDEX}; use "
+                    "spaces only between features"
+                )
+            if int(found[1]) <= last:
+                return f"index {int(found[1])} comes after {last}; put the features in ascending order, each once"
+            last = int(found[1])
+        return ""
 
 
 def _width(source: Source, X: Any, wanted: Wanted, first: int) -> int:

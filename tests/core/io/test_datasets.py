@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-from samples import write_samples
+from samples import write_samples, write_table
 from scipy import sparse
 from sklearn.datasets import load_svmlight_file
 
@@ -35,15 +35,6 @@ def values(rng: np.random.Generator, dtype: type = np.float64) -> Any:
     X = (rng.normal(size=(5, 4)) * 10.0 ** rng.integers(-30, 30, (5, 4))).astype(dtype)
     X[1] = X[4, 3] = 0.0
     return X
-
-
-def save(path: Path, columns: dict[str, Any]) -> None:
-    """A table, as pandas writes it."""
-    frame = pd.DataFrame(columns)
-    if path.suffix == ".parquet":
-        frame.to_parquet(path, index=False)
-    else:
-        frame.to_csv(path, index=False, sep="\t" if path.suffix == ".tsv" else ",")
 
 
 def dense(X: Any) -> Any:
@@ -136,7 +127,7 @@ def test_the_first_index_is_seen_or_told(tmp_path: Path) -> None:
 @pytest.mark.parametrize("suffix", [".csv", ".tsv", ".parquet"])
 def test_columns_are_found_by_name_and_put_in_order(suffix: str, tmp_path: Path) -> None:
     path = tmp_path / f"x{suffix}"
-    save(path, {"b": [1.0, 2.0], "group": ["u", "v"], "relevance": [0, 1], "a": [3.0, 4.0]})
+    write_table(path, {"b": [1.0, 2.0], "group": ["u", "v"], "relevance": [0, 1], "a": [3.0, 4.0]})
     found = read_data(path)
     assert (found.feature_names, found.X.tolist()) == (["b", "a"], [[1, 3], [2, 4]])
     assert (found.y.tolist(), found.qid.tolist()) == ([0, 1], ["u", "v"])
@@ -157,7 +148,7 @@ def test_columns_may_be_asked_for_by_name_and_ignored_whatever_they_hold(suffix:
     ignored: dict[str, Any] = {"id": ["C1", 'C,"3"'], "note": ["nan", "é"]}
     if suffix == ".parquet":
         ignored = {"id": [[1], []], "note": pd.Timestamp("2026-01-01")}
-    save(path, {"y": [1.0, 2.0], "session": [8, 9], "grade": [0, 1], "label": [3.0, 4.0], **ignored})
+    write_table(path, {"y": [1.0, 2.0], "session": [8, 9], "grade": [0, 1], "label": [3.0, 4.0], **ignored})
     for names in (None, ["label", "y"]):
         found = read_data(path, label="grade", query="session", ignore=["note", "id"], feature_names=names)
         assert (found.y.tolist(), found.qid.tolist()) == ([0, 1], [8, 9])
@@ -166,7 +157,7 @@ def test_columns_may_be_asked_for_by_name_and_ignored_whatever_they_hold(suffix:
 
 
 def test_categories_are_queries(tmp_path: Path) -> None:
-    save(tmp_path / "x.parquet", {"label": [1, 0], "qid": pd.Categorical(["u", "v"]), "a": [1, 2]})
+    write_table(tmp_path / "x.parquet", {"label": [1, 0], "qid": pd.Categorical(["u", "v"]), "a": [1, 2]})
     assert read_data(tmp_path / "x.parquet").qid.tolist() == ["u", "v"]
 
 
