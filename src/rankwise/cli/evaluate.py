@@ -11,20 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankwise import NDCG
-from rankwise.cli.inputs import (
-    Samples,
-    add_data,
-    add_json,
-    add_model,
-    add_parser,
-    file_name,
-    number,
-    open_model,
-    option,
-    read,
-    real,
-    scores_of,
-)
+from rankwise.cli.inputs import Samples, add_data, add_json, add_model, add_parser, file_name, option, read_scored, real
 from rankwise.cli.output import Voice, check_files, is_standard, write_document
 from rankwise.io import open_atomic
 from rankwise.metrics import Metric, as_metric, bootstrap_interval, per_query
@@ -63,8 +50,7 @@ def add_command(commands: Any) -> None:
     option(parser, "--seed", "random seed of the bootstrap", 0, whole=(0,))
     option(parser, "--plot", "draw precision against recall, to a PNG or SVG file", type=file_name, metavar="FILE")
     add_json(parser, "the results")
-    smallest = "smallest label that counts as relevant (default: as when the model was trained)"
-    option(add_data(parser), "--relevant-from", smallest, type=number, metavar="LABEL")
+    add_data(parser, relevant_from="as when the model was trained")
 
 
 def _level(text: str) -> float:
@@ -80,11 +66,11 @@ def run(arguments: argparse.Namespace) -> int:
         if plot.suffix not in (".png", ".svg"):
             raise ValueError(f"--plot {plot}: the name must end in .png or .svg")
         import matplotlib.figure  # noqa: F401  # missing: say so now
-    stored = open_model(arguments.model)
-    relevant_from = stored.relevant_from if arguments.relevant_from is None else arguments.relevant_from
+    model, relevant_from, data, scores = read_scored(arguments)
+    if arguments.relevant_from is not None:
+        relevant_from = arguments.relevant_from
     both = plot is not None or not all(metric.graded for metric in metrics.values())
-    samples = Samples(read(arguments, stored), relevant_from, metrics, both=both)
-    scores = scores_of(stored, samples.data.X)
+    samples = Samples(data, relevant_from, metrics, both=both)
     rows = [_judged(name, metric, scores, samples, arguments) for name, metric in metrics.items()]
     several = samples.n_queries > 1
     over = "queries" if several else "samples"
@@ -92,7 +78,7 @@ def run(arguments: argparse.Namespace) -> int:
     voice.say(*_table(rows, samples, arguments, over))
     if plot is not None:
         title = "precision and recall over all queries together" if several else "precision and recall"
-        _draw(plot, type(stored.model).__name__, title, scores, samples.relevant)
+        _draw(plot, type(model).__name__, title, scores, samples.relevant)
         voice.say(f"figure: {plot} ({title})")
     document = {
         "model": arguments.model,

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rankwise.cli.inputs import Samples, add_data, add_json, add_parser, add_quiet, file_name, number, option, read
+from rankwise.cli.inputs import Samples, add_data, add_json, add_parser, add_quiet, file_name, option, read
 from rankwise.cli.output import INTERRUPTED, Voice, check_files, counted, is_standard, write_document
 from rankwise.metrics import as_metric
 
@@ -56,8 +56,8 @@ def add_command(commands: Any) -> None:
     option(model, "--cv", "number of cross-validation folds; a query is never split between folds", 5, whole=(2,))
     option(model, "--jobs", "number of fits to run in parallel; -1 uses all processors", 1, whole=(1, None, True))
     option(model, "--seed", "random seed for the split into folds", 0, whole=(0, 2**32 - 1))
-    smallest = "smallest label that counts as relevant"
-    option(add_data(parser), "--relevant-from", smallest, 1.0, type=number, metavar="LABEL")
+    add_data(parser, relevant_from="1")
+    parser.set_defaults(relevant_from=1.0)
     report = parser.add_argument_group("report")
     add_json(report, "the summary")
     add_quiet(report)

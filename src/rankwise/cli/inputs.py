@@ -101,8 +101,8 @@ def whole(least: int, most: int | None = None, or_all: bool = False) -> Callable
     return parse
 
 
-def add_data(parser: argparse.ArgumentParser) -> argparse._ArgumentGroup:
-    """How data are read; options may be added to the group."""
+def add_data(parser: argparse.ArgumentParser, *, relevant_from: str | None = None) -> None:
+    """How data are read. relevant_from: what its default is, if labels matter."""
     group = parser.add_argument_group("data")
     form = "format of the data (default: from the file name, else from the content)"
     option(group, "--format", form, choices=[*FORMATS])
@@ -114,19 +114,47 @@ def add_data(parser: argparse.ArgumentParser) -> argparse._ArgumentGroup:
     group.add_argument("--ignore", metavar="COL", action="append", default=[], help=ignore)
     no_qid = "ignore the queries in the file and treat all samples as one query (default: no)"
     group.add_argument("--no-qid", action="store_true", help=no_qid)
-    return group
+    if relevant_from is not None:
+        smallest = f"smallest label that counts as relevant (default: {relevant_from})"
+        option(group, "--relevant-from", smallest, type=number, metavar="LABEL")
 
 
-class Stored(NamedTuple):
-    """A model, what the features of data must be (options of `read_data`), and the least label that is relevant."""
+def read(arguments: argparse.Namespace, **expected: Any) -> Dataset:
+    """The samples of arguments.data. expected: options of `read_data`."""
+    path: Path = arguments.data
+    if is_standard(path) and sys.stdin is None:
+        raise ValueError("standard input is closed; name a file")
+    asked = {name: getattr(arguments, name) for name in ("format", "label", "query", "ignore")}
+    data = read_data(path, **asked, **expected)
+    return replace(data, qid=None) if arguments.no_qid else data
+
+
+class Scored(NamedTuple):
+    """A model, the least label that was relevant to it, and samples with their scores (n,), all finite."""
 
     model: Any
-    expected: dict[str, Any]
     relevant_from: float
+    data: Dataset
+    scores: NDArray[np.float64]
 
 
-def open_model(path: Path) -> Stored:
-    """The model in a file."""
+def read_scored(arguments: argparse.Namespace, *, require_labels: bool = True) -> Scored:
+    """Read arguments.model, and arguments.data with its features."""
+    model, note = _open(arguments.model)
+    expected = {"n_features": int(model.n_features_in_), "first_index": note.get("first_index")}
+    if hasattr(model, "feature_names_in_"):
+        expected["feature_names"] = [*map(str, model.feature_names_in_)]
+        del model.feature_names_in_  # checked when samples are read, which scikit-learn would ask for again
+    data = read(arguments, require_labels=require_labels, **expected)
+    with np.errstate(over="ignore", invalid="ignore"):
+        scores: NDArray[np.float64] = model.decision_function(data.X)
+    if (k := first_true(~np.isfinite(scores))) is not None:
+        raise ValueError(f"the score of sample {k + 1} is too large for a float64; rescale the features")
+    return Scored(model, float(note.get("relevant_from", 1.0)), data, scores)
+
+
+def _open(path: Path) -> tuple[Any, dict[str, Any]]:
+    """The model in a file, and what `rankwise fit` noted beside it, checked."""
     from rankwise.models import from_file
 
     if is_standard(path):
@@ -140,31 +168,7 @@ def open_model(path: Path) -> Stored:
         raise ValueError(f"{path}: relevant_from is {quoted(relevant_from)}, not a finite number; {_AGAIN}")
     if first_index is not None and not (is_whole(first_index) and first_index in (0, 1)):
         raise ValueError(f"{path}: first_index is {quoted(first_index)}, neither 0, 1 nor null; {_AGAIN}")
-    expected: dict[str, Any] = {"feature_names": None, "first_index": first_index}
-    if hasattr(model, "feature_names_in_"):
-        expected["feature_names"] = [*map(str, model.feature_names_in_)]
-        del model.feature_names_in_  # checked when samples are read, which scikit-learn would ask for again
-    return Stored(model, {**expected, "n_features": int(model.n_features_in_)}, float(relevant_from))
-
-
-def read(arguments: argparse.Namespace, stored: Stored | None = None, require_labels: bool = True) -> Dataset:
-    """The samples of arguments.data, with the features of the model if there is one."""
-    path: Path = arguments.data
-    if is_standard(path) and sys.stdin is None:
-        raise ValueError("standard input is closed; name a file")
-    expected = {} if stored is None else stored.expected
-    asked = {name: getattr(arguments, name) for name in ("format", "label", "query", "ignore")}
-    data = read_data(path, require_labels=require_labels, **asked, **expected)
-    return replace(data, qid=None) if arguments.no_qid else data
-
-
-def scores_of(stored: Stored, X: Any) -> NDArray[np.float64]:
-    """The model's scores of samples, all finite."""
-    with np.errstate(over="ignore", invalid="ignore"):
-        scores: NDArray[np.float64] = stored.model.decision_function(X)
-    if (k := first_true(~np.isfinite(scores))) is not None:
-        raise ValueError(f"the score of sample {k + 1} is too large for a float64; rescale the features")
-    return scores
+    return model, note
 
 
 class Samples:

@@ -6,7 +6,7 @@ import argparse
 from pathlib import Path
 from typing import Any
 
-from rankwise.cli.inputs import add_data, add_json, add_model, add_parser, file_name, open_model, read, scores_of
+from rankwise.cli.inputs import add_data, add_json, add_model, add_parser, file_name, read_scored
 from rankwise.cli.output import Voice, check_files, counted, is_standard, write_document, write_text
 
 _EPILOG = """\
@@ -47,9 +47,7 @@ def run(arguments: argparse.Namespace) -> int:
     if output is None and not is_standard(arguments.json):
         output = Path("-")
     check_files({"MODEL": arguments.model, "DATA": arguments.data}, {"--output": output, "--json": arguments.json})
-    stored = open_model(arguments.model)
-    data = read(arguments, stored, require_labels=False)
-    scores = scores_of(stored, data.X)
+    model, _, data, scores = read_scored(arguments, require_labels=False)
     document: dict[str, Any] = {
         "model": arguments.model,
         "data": {"source": data.source, "samples": scores.size, "features": data.X.shape[1]},
@@ -57,10 +55,10 @@ def run(arguments: argparse.Namespace) -> int:
     }
     what, lines = "score", map(repr, scores.tolist())
     if arguments.rank:
-        ranks = document["ranks"] = stored.model.rank(data.X, data.qid)
+        ranks = document["ranks"] = model.rank(data.X, data.qid)
         what, lines = "rank", map(str, ranks.tolist())
     elif arguments.labels:
-        labels = document["labels"] = stored.model.classes_[(scores > 0.0).astype(int)]
+        labels = document["labels"] = model.classes_[(scores > 0.0).astype(int)]
         what, lines = "label", map(_as_line, labels.tolist())
     if output is not None:
         write_text(output, "".join(f"{line}\n" for line in lines))
