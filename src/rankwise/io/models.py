@@ -28,6 +28,7 @@ from rankwise.io.quoting import message_of, shown
 FORMAT, VERSION = "rankwise-model", 1
 _HEADER = "rankwise.json"
 _TYPES = {"rankwise": str, "kind": str, "header": dict, "arrays": list}
+_LARGEST_HEADER = 64 << 20
 _ARRAY_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,99}")
 # bool, integers and floats up to 8 bytes, and strings; and how the bytes of an array begin, in NumPy's format 1.0.
 _DTYPE = re.compile(r"[<|](b1|[iu][1248]|f[248]|U\d{1,7})")
@@ -185,6 +186,8 @@ def _as_json(document: dict[str, Any]) -> bytes:
         raise ValueError(f"the header of a model must be plain data with finite numbers: {error}") from None
     if json.loads(text) != document:
         raise ValueError("the header of a model must be plain data: strings as keys of dicts, and lists, not tuples")
+    if len(text) > _LARGEST_HEADER:
+        raise ValueError(f"the header of a model has {len(text)} bytes; put large parts into arrays")
     return text.encode("ascii")
 
 
@@ -247,6 +250,8 @@ def _read(path: str, archive: zipfile.ZipFile, size: int) -> ModelFile:
             raise ModelFileError(f"{path}: {shown(info.filename)} is compressed or encrypted; {_AGAIN}")
     if sum(info.file_size for info in members) > size:
         raise ModelFileError(f"{path}: its members are larger than the file; {_AGAIN}")
+    if members[0].file_size > _LARGEST_HEADER:
+        raise ModelFileError(f"{path}: {_HEADER} is larger than {_LARGEST_HEADER >> 20} MB; {_AGAIN}")
     document = _document(path, archive.read(members[0]))
     listed = document["arrays"]
     if [info.filename for info in members[1:]] != [f"arrays/{entry['name']}.npy" for entry in listed]:
