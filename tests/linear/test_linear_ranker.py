@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import pickle
 from typing import Any, NamedTuple
 
@@ -256,16 +255,3 @@ def test_the_report_tells_what_was_tried(by_query: rw.LinearRanker) -> None:
     assert repr(report) == f"<TuningReport: {n} candidates, best ap {model.best_score_:.4f}>"
     assert set(model.timing_) == {"total", "search", "fit"}
     assert model.timing_["total"] >= model.timing_["search"] > 0.0
-
-
-@pytest.mark.parametrize("n_pos", [1, 5])
-def test_the_report_draws_what_was_tried(few: Problem, n_pos: int) -> None:
-    pytest.importorskip("matplotlib")
-    y = np.zeros(84, int)
-    y[np.flatnonzero(few.y)[:n_pos]] = 1
-    report = small(cv=2).fit(few.X, y).report_
-    figure = report.plot()
-    left, right = figure.axes
-    assert [label.get_text() for label in left.get_yticklabels()] == report.names
-    assert len(right.patches) == len(report.names)
-    figure.savefig(io.BytesIO())
