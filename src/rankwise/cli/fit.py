@@ -140,18 +140,18 @@ def _summary(model: Any) -> list[str]:
     return [
         f"metric {report.metric}, {on}:",
         *str(report).splitlines(),
-        f"{timing['total']:.2f} s in total, {timing['search']:.2f} s of it for cross-validation",
+        f"{timing['search'] + timing['fit']:.2f} s in total, {timing['search']:.2f} s of it for cross-validation",
     ]
 
 
 def _found(model: Any) -> dict[str, Any]:
     """The same as plain data."""
-    report = model.report_
+    report, timing = model.report_, model.timing_
     rows = zip(report.names, report.scores, report.folds, report.columns["worse_by"], report.shares, strict=True)
     keys = ("name", "score", "folds", "worse_by", "share")
     return {
         "metric": report.metric,
         "candidates": [dict(zip(keys, row, strict=True)) for row in rows],
         "best_score": model.best_score_,
-        "seconds": model.timing_,
+        "seconds": {"total": timing["search"] + timing["fit"], **timing},
     }
