@@ -120,9 +120,8 @@ def test_two_labels_are_the_classes_if_they_are_whole(folder: Path, labels: tupl
     assert rw.load("m.rw").classes_.tolist() == expected
 
 
-@pytest.mark.parametrize("n", [2, 240])
-def test_one_relevant_sample_is_enough(folder: Path, capsys: Capture, n: int) -> None:
-    write_samples("one.csv", draw(1)[0][:n], np.arange(n) == 1)
+def test_one_relevant_sample_is_enough(folder: Path, capsys: Capture) -> None:
+    write_samples("one.csv", draw(1)[0], np.arange(240) == 1)
     found = document("fit one.csv -o m.rw")
     printed = capsys.readouterr()
     assert "metric ap, not scored: too few samples for cross-validation" in printed.out

@@ -22,6 +22,7 @@ DAMAGED: dict[str, tuple[bytes, str]] = {
     "one.svm": (b"1 1:1\n1 1:2\n", "every label is 1; a ranking needs two classes"),
     "ones.svm": (b"1 1:1\n2 1:2\n", "the labels are 1, 2; use --relevant-from 2"),
     "apart.svm": (b"1 qid:1 1:1\n0 qid:2 1:2\n", "try --no-qid"),
+    "two.csv": (b"a;b;label\n1;2;0\n3;4;1\n", "two.csv: 2 samples are too few to learn from; add samples"),
     "unnamed.csv": (b"a,b\n1,2\n0,1\n", "name the label column with --label"),
 }
 

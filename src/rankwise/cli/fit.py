@@ -13,6 +13,8 @@ from rankwise.cli.inputs import Samples, add_data, add_json, add_parser, add_qui
 from rankwise.cli.output import INTERRUPTED, Voice, check_files, counted, is_standard, write_document
 from rankwise.metrics import as_metric
 
+# Of two samples, every candidate separates one from the other, and nothing can judge it.
+_LEAST = 3
 _EPILOG = """\
 formats and labels:
   TRAIN can be SVMlight/LETOR text (label [qid:q] index:value …), CSV or TSV with a header, or Parquet. Text files may
@@ -73,6 +75,8 @@ def run(arguments: argparse.Namespace) -> int:
     check_files({"TRAIN": arguments.data}, {"--output": output, "--json": arguments.json})
     as_metric("ap" if arguments.metric == "map" else arguments.metric)  # refused before anything is read
     samples = Samples(read(arguments), arguments.relevant_from, [arguments.metric])
+    if samples.n < _LEAST:
+        raise ValueError(f"{samples.source}: {samples.n} samples are too few to learn from; add samples")
     if samples.one_class == samples.n_queries:
         raise ValueError(
             f"{samples.source}: no query has both relevant and other samples, so none can be ranked; try --no-qid"
