@@ -58,14 +58,14 @@ def test_C_is_chosen_as_by_cross_validation(folder: Path, capsys: Capture) -> No
     stored = rw.load("m.rw")
     np.testing.assert_allclose(stored.C_, expected.C_, RTOL)
     np.testing.assert_allclose(stored.coef_, expected.coef_, RTOL, ATOL)
-    np.testing.assert_allclose(choice["scores"], expected.scores_[0], RTOL)
+    np.testing.assert_allclose(choice["scores"], expected.scores_, RTOL)
     (marked,) = (line for line in capsys.readouterr().out.splitlines() if line.startswith("*"))
-    best = expected.scores_[0][np.argmax(expected.scores_[0].mean(axis=1))]
+    best = expected.scores_[np.argmax(expected.scores_.mean(axis=1))]
     assert marked.split() == ["*", f"{expected.C_:.4g}", f"{best.mean():.4f}", f"{best.std():.4f}"]
     # The loss ndcg is judged by grades unless told.
     choice = document(f"fit {SVM} train.csv -o m.rw --loss ndcg --cv 3")["choice"]
     assert choice["metric"] == "ndcg"
-    np.testing.assert_allclose(choice["scores"], rw.RankSVMCV("ndcg", cv=3).fit(X, y, qid).scores_[0], RTOL)
+    np.testing.assert_allclose(choice["scores"], rw.RankSVMCV("ndcg", cv=3).fit(X, y, qid).scores_, RTOL)
 
 
 def test_options_reach_the_estimator(folder: Path) -> None:

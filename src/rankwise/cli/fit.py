@@ -250,7 +250,7 @@ def _of_rank_svm(model: Any, given: argparse.Namespace) -> tuple[list[str], dict
     timing, C, choice, last = model.timing_, given.C, None, ""
     lines = [f"loss {given.loss}, C = {given.C:g}"] if given.C is not None else _choice(model, given)
     if given.C is None:
-        scores = {"C": model.Cs_[0], "scores": model.scores_[0], "best_score": model.best_score_}
+        scores = {"C": model.Cs_, "scores": model.scores_, "best_score": model.best_score_}
         C, choice, last = model.C_, {"metric": _judge(given), **scores}, " in the last fit"
     share = f" ({timing['inference'] / timing['total']:.0%} in inference)" if given.jobs in (None, 1) else ""
     lines += [
@@ -275,8 +275,8 @@ def _choice(model: Any, given: argparse.Namespace) -> list[str]:
     """The scores of every C, the chosen one marked."""
     metric = _judge(given)
     lines = [f"loss {given.loss}, C = {model.C_:.4g} chosen by cross-validated {metric}:"]
-    lines.append(f"  {'C':>12}  {metric:>8}  std over {model.scores_.shape[2]} folds")
-    for C, scores in zip(model.Cs_[0], model.scores_[0], strict=True):
+    lines.append(f"  {'C':>12}  {metric:>8}  std over {model.scores_.shape[1]} folds")
+    for C, scores in zip(model.Cs_, model.scores_, strict=True):
         found = scores[np.isfinite(scores)]
         text = f"{found.mean():8.4f}  {found.std():9.4f}" if found.size else f"{'-':>8}  {'-':>9}"
         aside = f"  {found.size} folds" if found.size < scores.size else ""

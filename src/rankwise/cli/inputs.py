@@ -74,10 +74,7 @@ def open_model(path: Path) -> Stored:
         raise ValueError(f"{path}: relevant_from is {quoted(relevant_from)}, not a finite number; {_AGAIN}")
     if first_index is not None and not (is_whole(first_index) and first_index in (0, 1)):
         raise ValueError(f"{path}: first_index is {quoted(first_index)}, neither 0, 1 nor null; {_AGAIN}")
-    if model._kind == "linear-ranker":
-        name = f"LinearRanker, {model.report_.metric}"
-    else:
-        name = f"RankSVM, {getattr(model, 'loss_', model.loss)}"
+    name = f"LinearRanker, {model.report_.metric}" if model._kind == "linear-ranker" else f"RankSVM, {model.loss}"
     names = getattr(model, "feature_names_in_", None)
     return Stored(model, name, None if names is None else [*map(str, names)], first_index, float(relevant_from))
 

@@ -23,7 +23,7 @@ from rankwise.latent.bags import Bags, as_bags, bag_means
 from rankwise.latent.cccp import OuterStep, Problem, State, best_of
 from rankwise.latent.training import as_start, train
 from rankwise.linear.base import BaseLinearRanker, check_counts, check_numbers
-from rankwise.linear.cross_validation import Search, as_jobs, choose, metric_for, refitted, split
+from rankwise.linear.cross_validation import Search, as_jobs, metric_for, refitted, split
 from rankwise.linear.features import INTERCEPT, Vector, as_features
 from rankwise.linear.labels import Labels, two_classes
 from rankwise.linear.objective import Clock, Objective
@@ -387,10 +387,10 @@ class LatentRankSVMCV(BagRanker):
         task = pose(relevant, loss, surrogate=Hinge(self.scale, self.method))
         self.Cs_ = grid_of_C(self.Cs, _of_means(checked, task), _GRID)
         timings: list[dict[str, Any]] = []
-        search = Search(folds, [metric], Labels(relevant), None, self.Cs_[None], n_jobs)
-        self.scores_ = search.scores[0]
+        search = Search(folds, metric, Labels(relevant), None, self.Cs_, n_jobs)
+        self.scores_ = search.scores
 
-        def follow(path: int, number: int) -> Iterator[NDArray[np.float64]]:
+        def follow(number: int) -> Iterator[NDArray[np.float64]]:
             train, test = folds[number]
             for C in self.Cs_.tolist():
                 single = self._single(C, init=self.init if given is None else given[train])
@@ -401,9 +401,8 @@ class LatentRankSVMCV(BagRanker):
 
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ConvergenceWarning)  # only the gap of the final model matters
-            interrupted = search.run(follow, ["LatentRankSVMCV"], tell if self.verbose else None)
-        chosen = choose(search.scores, metric, interrupted)
-        self.C_, self.best_score_ = float(self.Cs_[chosen.at]), chosen.score
+            interrupted = search.run(follow, "LatentRankSVMCV", tell if self.verbose else None)
+        self.C_, self.best_score_ = search.choose(interrupted)
         single = self._single(self.C_, verbose=self.verbose)
         interrupted = refitted(self, single, partial(single.fit, checked, relevant)) or interrupted
         timings.append(single.timing_)

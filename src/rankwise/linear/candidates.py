@@ -104,7 +104,7 @@ class Part:
     def refined(self, start: Vector, way: Way) -> Iterator[Vector]:
         """Yield refinements with unit spread for falling strength, each started where the last ended."""
         task = self._graded if way.graded else self._task
-        task = task.by(surrogate=self._samples.surrogate or Smooth(way.width, soft_ranks=False))
+        task = task.by(self._samples.surrogate or Smooth(way.width, soft_ranks=False))
         pulled = (self._on_scores if way.pull == "scores" else self._on_weights)(task, start)
         point = start
         for strength in STRENGTHS:

@@ -65,11 +65,10 @@ class Task:
     def _weight_of_sample(self) -> Vector:
         return np.repeat(self.weights, self.inference.queries.sizes)
 
-    def by(self, loss: Loss | None = None, surrogate: Surrogate | None = None) -> Task:
-        """Return the same task for another loss or surrogate."""
-        surrogate = surrogate or self.inference.surrogate
-        accepted = surrogate.accepts(loss or self.inference.loss)
-        return replace(self, inference=self.inference._replace(loss=accepted, surrogate=surrogate))
+    def by(self, surrogate: Surrogate) -> Task:
+        """Return the same task for another surrogate."""
+        loss = surrogate.accepts(self.inference.loss)
+        return replace(self, inference=self.inference._replace(loss=loss, surrogate=surrogate))
 
     def gather(self, scores: Vector) -> Vector:
         """Return the scores of the samples in the task, query after query."""
