@@ -17,7 +17,7 @@ from linear_problems import FINE_TOL, ROUNDING, RTOL, assert_true_certificate, d
 from sklearn.datasets import load_digits, load_svmlight_file
 
 import rankwise as rw
-from rankwise.linear.cutting_plane import Settings, Step, cutting_plane
+from rankwise.linear.cutting_plane import Step, cutting_plane
 from rankwise.linear.objective import Evaluation, Objective
 from rankwise.linear.path import natural_C, solve_path
 from rankwise.metrics.registry import as_loss
@@ -90,7 +90,7 @@ def small_problem(sizes: str, loss: str) -> tuple[Objective, list[tuple[np.ndarr
 def test_the_minimum_is_that_of_the_programme_with_every_ranking(sizes: str, loss: str, C: float) -> None:
     objective, planes = small_problem(sizes, loss)
     optimum = optimum_by_clarabel(planes, objective.task.weights, C)
-    result = cutting_plane(objective, C, Settings(tol=RTOL / 10, max_iter=5000))
+    result = cutting_plane(objective, C, tol=RTOL / 10, max_iter=5000)
     assert result.converged
     assert result.primal == pytest.approx(optimum, rel=RTOL)
     assert result.dual <= optimum * (1 + RTOL)
@@ -134,7 +134,7 @@ TASKS: dict[str, tuple[Callable[[str, Find], Objective], str, float]] = {
 def test_the_bounds_on_data_hold_the_optimum(task: str, data_file: Find) -> None:
     make, loss, C = TASKS[task]
     objective = make(loss, data_file)
-    fine = cutting_plane(objective, C, Settings(tol=FINE_TOL))
+    fine = cutting_plane(objective, C, tol=FINE_TOL)
     assert fine.converged
     for bound in (fine.history["dual"], -fine.history["primal"]):
         assert np.all(np.diff(bound) >= 0.0)
@@ -150,7 +150,7 @@ def test_the_bounds_on_data_hold_the_optimum(task: str, data_file: Find) -> None
 def test_history_only_improves_and_says_what_the_result_says(n_queries: int, rng: np.random.Generator) -> None:
     C = 10.0
     objective, steps = draw(rng, n_queries=n_queries), list[Step]()
-    result = cutting_plane(objective, C, Settings(tol=1e-3, max_iter=400, report=steps.append))
+    result = cutting_plane(objective, C, tol=1e-3, max_iter=400, report=steps.append)
     history = result.history
     assert result.n_iter == len(steps) == history["primal"].size
     assert history["iteration"].tolist() == list(range(1, result.n_iter + 1))
@@ -171,25 +171,25 @@ def test_history_only_improves_and_says_what_the_result_says(n_queries: int, rng
 def test_bounds_hold_the_optimum_for_every_loss(loss: str, intercept: bool, rng: np.random.Generator) -> None:
     C = 5.0
     objective = draw(rng, n_queries=4, loss=loss, intercept=intercept, surrogate=rw.Hinge(1.5))
-    optimum = cutting_plane(objective, C, Settings(tol=1e-9)).primal
+    optimum = cutting_plane(objective, C, tol=1e-9).primal
     for tol in (1e-3, 1e-4):
-        result = cutting_plane(objective, C, Settings(tol=tol, max_iter=300))
+        result = cutting_plane(objective, C, tol=tol, max_iter=300)
         assert_true_certificate(objective, C, result, optimum * (1 - 1e-9))
         assert result.primal == pytest.approx(optimum, rel=tol)
 
 
 def test_it_never_ends_above_its_start(rng: np.random.Generator) -> None:
     objective, C = draw(rng), 20.0
-    best = cutting_plane(objective, C, Settings(tol=1e-6))
-    result = cutting_plane(objective, C, Settings(tol=1e-4, max_iter=2, start=best.coef))
+    best = cutting_plane(objective, C, tol=1e-6)
+    result = cutting_plane(objective, C, tol=1e-4, max_iter=2, start=best.coef)
     assert result.primal <= best.primal
     assert_true_certificate(objective, C, result, best.primal * (1 - 1e-6))
 
 
 def test_along_a_path_results_are_those_of_cold_fits_with_fewer_iterations(rng: np.random.Generator) -> None:
-    objective, settings = draw(rng, n=400, d=20, n_queries=3), Settings(tol=1e-4)
+    objective, tol = draw(rng, n=400, d=20, n_queries=3), 1e-4
     Cs = natural_C(objective) * np.logspace(-2, 2, 10)
-    path, cold = list(solve_path(objective, Cs, settings)), [cutting_plane(objective, C, settings) for C in Cs.tolist()]
+    path, cold = list(solve_path(objective, Cs, tol=tol)), [cutting_plane(objective, C, tol) for C in Cs.tolist()]
     for C, one, other in zip(Cs.tolist(), path, cold, strict=True):
         assert one.converged
         assert one.primal == pytest.approx(other.primal, rel=2e-4)
@@ -212,7 +212,7 @@ def test_constant_features_have_no_natural_C(value: float, rng: np.random.Genera
 
 def test_bounds_may_meet_to_the_last_digit(rng: np.random.Generator) -> None:
     objective = draw(rng)
-    result = cutting_plane(objective, 10.0, Settings(tol=1e-16, max_iter=2000))
+    result = cutting_plane(objective, 10.0, tol=1e-16, max_iter=2000)
     assert result.gap <= 1e-12
     assert_true_certificate(objective, 10.0, result)
 
@@ -222,7 +222,7 @@ def test_where_rounding_stops_progress_it_ends_with_that_reason(rng: np.random.G
     X = rng.normal(size=(400, 4)) * [1.0, 1.0, 1.0, 1e5]
     X[:, 0] += relevant
     objective = objective_of(X, relevant)
-    result = cutting_plane(objective, 1e4, Settings(tol=1e-16))
+    result = cutting_plane(objective, 1e4, tol=1e-16)
     assert result.n_iter < 2000
     assert not result.converged
     assert result.reason is not None
@@ -249,7 +249,7 @@ def test_an_interrupt_at_any_evaluation_leaves_a_true_certificate(
         with monkeypatch.context() as patch:
             patch.setattr(Objective, "evaluate", interrupted)
             try:
-                result = cutting_plane(objective, C, Settings(tol=1e-9))
+                result = cutting_plane(objective, C, tol=1e-9)
             except KeyboardInterrupt:
                 assert last == 1
                 continue

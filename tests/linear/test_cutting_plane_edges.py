@@ -8,7 +8,7 @@ from linear_problems import assert_true_certificate, draw, objective_of
 from sklearn.exceptions import ConvergenceWarning
 
 import rankwise as rw
-from rankwise.linear.cutting_plane import Settings, SolverResult, cutting_plane
+from rankwise.linear.cutting_plane import SolverResult, cutting_plane
 
 
 def edge_cases(rng: np.random.Generator) -> dict[str, tuple[np.ndarray, np.ndarray]]:
@@ -51,7 +51,7 @@ def test_data_at_the_edge_are_fitted(name: str, loss: str, C: float, rng: np.ran
     objective = objective_of(X, relevant, loss)
     spread = float(np.ptp(X.astype(np.float64), axis=0).max())
     C = C / spread**2 if spread > 0 else C
-    result = cutting_plane(objective, C, Settings(tol=1e-3, max_iter=2000))
+    result = cutting_plane(objective, C, tol=1e-3, max_iter=2000)
     assert np.isfinite(result.coef).all()
     assert result.converged, result.reason
     assert_true_certificate(objective, C, result)
@@ -60,7 +60,7 @@ def test_data_at_the_edge_are_fitted(name: str, loss: str, C: float, rng: np.ran
 @pytest.mark.parametrize("loss", ["ap", "auc"])
 def test_where_features_say_nothing_the_model_is_nothing(loss: str, rng: np.random.Generator) -> None:
     relevant = rng.random(40) < 0.3
-    result = cutting_plane(objective_of(np.zeros((40, 3)), relevant, loss), 10.0, Settings(tol=1e-6))
+    result = cutting_plane(objective_of(np.zeros((40, 3)), relevant, loss), 10.0, tol=1e-6)
     assert result.converged
     np.testing.assert_array_equal(result.coef, np.zeros(3))
 
@@ -77,7 +77,7 @@ def test_a_large_C_and_a_feature_of_another_unit_are_borne(
         X, relevant = rng.normal(size=(200, 4)) * [1.0, 1.0, 1.0, unit], rng.random(200) < 0.3
         X[:, 0] += apart * relevant
         objective = objective_of(X, relevant, loss)
-        result = cutting_plane(objective, C, Settings(tol=1e-3, max_iter=1000))
+        result = cutting_plane(objective, C, tol=1e-3, max_iter=1000)
         assert result.converged, result.reason
         assert_true_certificate(objective, C, result)
 
@@ -94,7 +94,7 @@ def test_rank_svm_warns_where_rounding_stops_it() -> None:
 
 
 def test_a_risk_below_0_by_rounding_proves_nothing(rng: np.random.Generator) -> None:
-    result = SolverResult(draw(rng), Settings(tol=1e-3), 1e14, np.zeros(5))
+    result = SolverResult(draw(rng), 1e14, 1e-3, np.zeros(5))
     v = np.full(5, 0.1)
     result.offer(v, -4e-15)  # at a C so large, C·risk is −0.4
     assert result.primal == 0.5 * float(v @ v)

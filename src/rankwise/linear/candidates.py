@@ -16,7 +16,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankwise.linear.cross_validation import Stop
-from rankwise.linear.cutting_plane import Settings
 from rankwise.linear.features import Vector
 from rankwise.linear.objective import Clock, Objective, risk_of
 from rankwise.linear.path import solve_path
@@ -92,7 +91,7 @@ class Part:
         """Yield classifiers or rankers with unit spread for ascending C."""
         if name == HINGE:
             gap = _WIDE_GAP if isinstance(self._features, RowSpace) else _GAP
-            for result in solve_path(self.risk(), np.array(Cs), Settings(gap, 1000, report=self._stop.check)):
+            for result in solve_path(self.risk(), np.array(Cs), tol=gap, max_iter=1000, report=self._stop.check):
                 yield self.unit(result.coef)
             return
         weights = np.zeros(self.relevant.size)

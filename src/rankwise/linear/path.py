@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from rankwise.arguments import is_whole
 from rankwise.linear.bundle import Bundle
-from rankwise.linear.cutting_plane import Settings, SolverResult, cutting_plane
+from rankwise.linear.cutting_plane import SolverResult, cutting_plane
 from rankwise.linear.objective import LinearRisk
 
 _SMALLEST = 1e-50
@@ -128,17 +128,18 @@ def grid_of_C(Cs: int | ArrayLike, objective: LinearRisk, ends: tuple[float, flo
     return values
 
 
-def solve_path(objective: LinearRisk, Cs: NDArray[np.float64], settings: Settings) -> Iterator[SolverResult]:
+def solve_path(objective: LinearRisk, Cs: NDArray[np.float64], **options: Any) -> Iterator[SolverResult]:
     """Yield one result per C, in ascending order. Planes under the risk hold for every C, so the bundle is kept.
 
-    Ctrl-C raises KeyboardInterrupt here.
+    options: of `cutting_plane`. Ctrl-C raises KeyboardInterrupt here.
     """
     bundle: Bundle | None = Bundle(objective.n_coefs)
+    start = None
     for C in Cs.tolist():
-        result = cutting_plane(objective, C, settings, bundle)
+        result = cutting_plane(objective, C, start=start, bundle=bundle, **options)
         if result.interrupted:
             raise KeyboardInterrupt
-        settings = replace(settings, start=result.coef)
+        start = result.coef
         if Cs[-1] == C:
             bundle = None  # others use the memory while this one waits to be closed
         yield result

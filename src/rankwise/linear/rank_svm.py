@@ -14,7 +14,7 @@ from sklearn.exceptions import ConvergenceWarning
 from rankwise.arguments import as_threads
 from rankwise.documenting import documented
 from rankwise.linear.base import BaseLinearRanker, check_counts, check_numbers
-from rankwise.linear.cutting_plane import Settings, SolverResult, cutting_plane
+from rankwise.linear.cutting_plane import SolverResult, cutting_plane
 from rankwise.linear.features import INTERCEPT, as_features
 from rankwise.linear.objective import LinearRisk, Objective
 from rankwise.linear.path import usual_C
@@ -167,8 +167,8 @@ class RankSVM(ConvexRanker):
         self.C_ = self._given_or_usual_C(Objective(as_features(X), task))
         with closing(Progress(f"RankSVM {loss.name}, C={self.C_:.4g}")) as progress:
             report = (lambda step: progress.say(str(step))) if self.verbose else None
-            settings = Settings(float(self.tol), int(self.max_iter), self._start(objective.n_coefs), report)
-            result = cutting_plane(objective, self.C_, settings)
+            start = self._start(objective.n_coefs)
+            result = cutting_plane(objective, self.C_, self.tol, self.max_iter, start, report=report)
             self._adopt(result.coef, objective.features.scores(result.coef), relevant)
             self._take_result(result)
         return self

@@ -13,7 +13,6 @@ from numpy.typing import ArrayLike
 from rankwise.arguments import as_threads
 from rankwise.documenting import documented
 from rankwise.linear.cross_validation import Fold, Search, as_jobs, metric_for, refitted, split
-from rankwise.linear.cutting_plane import Settings
 from rankwise.linear.features import Vector, as_features
 from rankwise.linear.labels import Labels
 from rankwise.linear.objective import Objective
@@ -151,8 +150,8 @@ class RankSVMCV(ConvexRanker):
         def follow(fold: int) -> Iterator[Vector]:
             objective = Objective(features, tasks[fold])
             clocks.append(vars(objective.clock))
-            settings = Settings(float(self.tol), int(self.max_iter), report=search.stop.check)
-            for result in solve_path(objective, self.Cs_, settings):
+            options = {"tol": self.tol, "max_iter": self.max_iter, "report": search.stop.check}
+            for result in solve_path(objective, self.Cs_, **options):
                 yield objective.scores(result.coef)[folds[fold].test]
 
         interrupted = search.run(follow, f"RankSVMCV: {loss.name} loss", tell if self.verbose else None)
