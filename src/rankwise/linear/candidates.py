@@ -26,9 +26,8 @@ from rankwise.linear.task import Task, pose
 from rankwise.metrics.loss import Loss
 from rankwise.surrogates import Smooth, Surrogate
 
-__all__ = ["HINGE", "STRENGTHS", "Part", "Samples", "Way"]
-
 HINGE = "structured hinge"
+BY_RELEVANCE = ", by relevance"
 STRENGTHS = (10.0, 3.0, 1.0, 0.3, 0.1, 0.03, 0.01)
 # Relative gap of the structured hinge. With more features than samples, it needs a plane for nearly each of these.
 _GAP, _WIDE_GAP = 1e-2, 2e-2
@@ -60,6 +59,11 @@ class Way(NamedTuple):
     pull: str
     width: float
     graded: bool = True
+
+    @property
+    def held(self) -> str:
+        """What the pull holds, and whether relevance replaced grades."""
+        return self.pull if self.graded else f"{self.pull}{BY_RELEVANCE}"
 
 
 class Part:

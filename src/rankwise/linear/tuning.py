@@ -27,8 +27,6 @@ from rankwise.linear.ranker_data import RankerData
 from rankwise.linear.standardising import RowSpace
 from rankwise.metrics import Metric
 
-__all__ = ["HINGE", "REFINED", "Search", "Tried", "Values", "values_of"]
-
 REFINED = "refined"
 _CS = {
     "logistic": tuple(4.0**e for e in range(-5, 4)),
@@ -92,9 +90,9 @@ def overtaken(scores: Vector, relevant: NDArray[np.bool_]) -> Vector:
     return np.asarray(0.5 * (below + until) / negatives.size)
 
 
-def shares(z: Vector, sharpness: float, negligible: float) -> Vector:
-    """Return weights exp(−z·sharpness) that add up to 1; weights below `negligible` are set to 0."""
-    weight = np.exp(-z * sharpness)
+def shares(z: Vector, negligible: float = 0.0) -> Vector:
+    """Return weights exp(−z/τ) that add up to 1; weights below `negligible` are set to 0."""
+    weight = np.exp(-z * _SHARPNESS)
     weight[weight < negligible] = 0.0
     return np.asarray(weight / weight.sum())
 
@@ -208,12 +206,12 @@ class Search:
         on_folds = [judged(number) for number in range(len(paths))]
         for k, (at, found) in enumerate(zip(values, together(on_folds, self.n_jobs, self._stop), strict=False)):
             by_fold = [of_fold for _, of_fold in found]
-            tried = Tried(name, at, way, np.concatenate(by_fold), np.array([_mean(one) for one in by_fold]))
+            tried = Tried(name, at, way, np.concatenate(by_fold), np.array([mean_of_known(one) for one in by_fold]))
             if not np.isfinite(tried.folds).any():
                 raise ValueError(
                     "no fold of cv leaves out samples that the metric can judge; use folds that leave out both classes"
                 )
-            self.say(f"{name}, {'C' if way is None else 'strength'} {at:.3g}: {_mean(tried.folds):.4f}")
+            self.say(f"{name}, {'C' if way is None else 'strength'} {at:.3g}: {mean_of_known(tried.folds):.4f}")
             yield tried, [coef for coef, _ in found]
             seen.append(tried)
             if k >= (1 if way else 2) and self._worse_by(seen)[-2:].min() > _GIVE_UP:
@@ -234,7 +232,7 @@ class Search:
     def _start_shares(self) -> Vector:
         """Return the weights of the starts in the mean that is refined."""
         starts = [tried for tried in self.tried if tried.way is None]
-        return shares(self._worse_by(starts), _SHARPNESS, 0.0)
+        return shares(self._worse_by(starts))
 
     def conclude(self) -> Iterator[Vector]:
         """Fit the candidates that count to all samples; yield their mean whenever one more is fitted."""
@@ -263,7 +261,7 @@ class Search:
             first = {name: Cs[-1] if name == HINGE else Cs[len(Cs) // 2] for name, Cs in self._Cs.items()}
             self.tried = [Tried(name, at, None, np.empty(0), np.empty(0)) for name, at in first.items()]
         z = self._worse_by(self.tried)
-        for tried, worse, share in zip(self.tried, z, shares(z, _SHARPNESS, _NEGLIGIBLE), strict=True):
+        for tried, worse, share in zip(self.tried, z, shares(z, _NEGLIGIBLE), strict=True):
             tried.z, tried.share = float(worse), float(share)
 
     def _mean_of(self, fitted: dict[int, Vector]) -> Vector:
@@ -274,7 +272,7 @@ class Search:
         return _average(weight / weight.sum(), [fitted[id(tried)] for tried in used])
 
 
-def _mean(values: Vector) -> float:
+def mean_of_known(values: Vector) -> float:
     """Return the mean of the values that are not NaN; NaN if there are none."""
     seen = values[~np.isnan(values)]
     return float(seen.mean()) if seen.size else np.nan
