@@ -149,7 +149,7 @@ def cutting_plane(
     start : ndarray of shape (n_coefs,), optional
         Coefficients to start at. The default is 0.
     report : callable, optional
-        Called after every iteration with its progress: iteration, primal, dual, gap, planes, calls and seconds.
+        Called after every iteration with iteration, primal, dual, gap, planes, calls and seconds.
     best : callable, optional
         Called with the coefficients whenever they are the best so far.
     bundle : Bundle, optional

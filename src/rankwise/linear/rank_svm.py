@@ -63,8 +63,8 @@ class RankSVM(ConvexRanker):
 
         ½‖w‖² + C·mean_q J_q(X w).
 
-    The solver stops at a certified duality gap, so the result is the optimum up to `tol`. To get a good ranker with
-    little effort, begin with `LinearRanker`.
+    The solver stops at a certified duality gap, so the result is the optimum up to `tol`. `LinearRanker` takes less
+    effort.
 
     Parameters
     ----------
@@ -72,9 +72,8 @@ class RankSVM(ConvexRanker):
         Ranking loss to minimise: "ap" (average precision), "ndcg", "ndcg@10", "mrr", "auc" or "zero-one", or a `Loss`
         of your own.
     C : float, optional
-        Weight of the loss against the penalty. Because the loss is a mean, a good C does not depend on the number of
-        samples. The default is a multiple of the data's natural C, which suits the scale of the features, see
-        `rankwise.linear.natural_C`. `RankSVMCV` chooses it by cross-validation.
+        Weight of the loss against the penalty. The default is 256 times `rankwise.linear.natural_C`, which suits the
+        scale of the features. `RankSVMCV` chooses it by cross-validation.
     {svm_solving}
     surrogate : Surrogate, optional
         A convex surrogate of your own that is never negative, in place of `Hinge(scale, method)`.
@@ -82,8 +81,7 @@ class RankSVM(ConvexRanker):
     {n_threads}
     {verbose}
     warm_start : bool, default False
-        Whether a further call of `fit` starts at the coefficients of the last one. This saves time if only C or `tol`
-        changes.
+        Whether a further call of `fit` starts at the coefficients of the last one.
 
     Attributes
     ----------
@@ -101,11 +99,6 @@ class RankSVM(ConvexRanker):
     RankSVMCV : Ranking SVM whose C is chosen by cross-validation.
     rankwise.structured_hinge : The structured hinge of given scores, and its gradient.
     rankwise.dask.DaskRankSVM : The same ranker for data on a Dask cluster.
-
-    Notes
-    -----
-    The structured hinge compares the true ranking with the most violating one: the ranking with the largest sum of its
-    loss and of its agreement with the scores. Such rankings are found exactly, in O(n log n) or less.
 
     Examples
     --------
@@ -126,7 +119,7 @@ class RankSVM(ConvexRanker):
     def fit(self, X: Any, y: ArrayLike, qid: ArrayLike | None = None, query_weight: ArrayLike | None = None) -> RankSVM:
         """Fit the ranker to labelled samples.
 
-        If you press Ctrl-C, `fit` keeps the best model so far, if there is one, and raises KeyboardInterrupt.
+        Ctrl-C raises KeyboardInterrupt and keeps the best model so far, if there is one.
 
         Parameters
         ----------
@@ -138,20 +131,12 @@ class RankSVM(ConvexRanker):
         RankSVM
             The fitted ranker itself.
 
-        Raises
-        ------
-        ValueError
-            If a parameter is invalid, or if the data cannot be ranked.
-        KeyboardInterrupt
-            After Ctrl-C.
-
         Warns
         -----
         sklearn.exceptions.ConvergenceWarning
             If the solver stops before the gap is at most `tol`.
         UserWarning
-            If the features differ in scale by more than a factor of 1,000, so that the smaller ones hardly count, or if
-            C is so small that all coefficients are 0.
+            If features differ in scale by more than a factor of 1,000, or if C is so small that all coefficients are 0.
         """
         loss = self._validated()
         X, labels = self._checked_both(X, y, qid)

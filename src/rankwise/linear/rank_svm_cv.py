@@ -43,8 +43,8 @@ class RankSVMCV(ConvexRanker):
     loss : str or Loss, default "ap"
         Ranking loss to minimise, as in `RankSVM`.
     Cs : int or array-like of shape (n_Cs,), default 10
-        Number of values of C to try, on a logarithmic grid around the data's natural C (see
-        `rankwise.linear.natural_C`), or the values themselves, in ascending order.
+        Number of values of C to try, on a logarithmic grid around `rankwise.linear.natural_C`, or the values
+        themselves, in ascending order.
     {svm_solving}
     surrogate : Surrogate, optional
         A convex surrogate of your own that is never negative, in place of `Hinge(scale, method)`.
@@ -52,13 +52,13 @@ class RankSVMCV(ConvexRanker):
     {n_threads}
     {verbose}
     cv : int or cross-validation splitter, default 5
-        Number of folds, or a splitter. Folds keep queries whole; those of one query are stratified.
+        Folds, which keep queries whole; those of one query are stratified.
     scoring : str or Metric, optional
         Metric to choose by, such as "ndcg@10": its mean over queries, then over folds. The default is that of the loss.
     n_jobs : int, optional
-        Number of folds that are fitted at the same time, in threads. -1 uses all processors, and the default is one.
+        Number of folds to fit at the same time, in threads; -1 uses all processors. The default is one.
     random_state : int, default 0
-        Seed for the random split into folds.
+        Seed for the folds.
 
     Attributes
     ----------
@@ -105,9 +105,8 @@ class RankSVMCV(ConvexRanker):
     ) -> RankSVMCV:
         """Choose C by cross-validation, then fit the ranker.
 
-        If you press Ctrl-C during the search, `fit` chooses among the values of C that it has measured so far, fits
-        the final model, and then raises KeyboardInterrupt. If you press Ctrl-C again, it keeps the best model so far,
-        if there is one.
+        Ctrl-C ends the search; `fit` then chooses among the values of C measured so far, fits the final model and
+        raises KeyboardInterrupt. A second Ctrl-C keeps the best model so far.
 
         Parameters
         ----------
@@ -119,19 +118,12 @@ class RankSVMCV(ConvexRanker):
         RankSVMCV
             The fitted ranker itself.
 
-        Raises
-        ------
-        ValueError
-            If a parameter is invalid, or if the data cannot be ranked or split into folds.
-        KeyboardInterrupt
-            After Ctrl-C.
-
         Warns
         -----
         sklearn.exceptions.ConvergenceWarning
             If the solver of the final model stops before the gap is at most `tol`.
         UserWarning
-            If the features differ in scale by more than a factor of 1,000, so that the smaller ones hardly count.
+            If features differ in scale by more than a factor of 1,000.
         """
         started = time.perf_counter()
         loss = self._single(1.0)._validated()
