@@ -160,7 +160,7 @@ class LatentRankSVM(BagRanker):
     {loss}
     C : float, optional
         Weight of the loss against the penalty. The default is a multiple of the natural C of the bags' means, see
-        `rankwise.linear.natural_C`. `LatentRankSVMCV` chooses it by cross-validation.
+        `rankwise.linear.grid_of_C`. `LatentRankSVMCV` chooses it by cross-validation.
     init : str, array-like or estimator, default "mean"
         First candidate of each positive bag: the best under a ranker of the bags' means ("mean"), the first ("first")
         or a random one ("random"). Or pass the candidates' numbers, an array of shape (n_bags,), or a linear model or
@@ -311,7 +311,7 @@ class LatentRankSVMCV(BagRanker):
     {loss}
     Cs : int or array-like of shape (n_Cs,), default 6
         Number of values of C to try, on a logarithmic grid around the natural C of the bags' means (see
-        `rankwise.linear.natural_C`), or the values themselves, in ascending order.
+        `rankwise.linear.grid_of_C`), or the values themselves, in ascending order.
     init, outer_tol, max_outer, checkpoint, random_state, method, tol, max_iter, scale : optional
         As in `LatentRankSVM`. Candidates' numbers in `init` are split into folds together with the bags. There is one
         checkpoint for every fit of the search. `random_state` is also the seed for the random split into folds.

@@ -7,7 +7,7 @@ own way: features and a task make an `Objective`, and `cutting_plane` minimises 
 from rankwise.linear.cutting_plane import cutting_plane
 from rankwise.linear.features import INTERCEPT, as_features
 from rankwise.linear.objective import Objective
-from rankwise.linear.path import grid_of_C, natural_C
+from rankwise.linear.path import grid_of_C
 from rankwise.linear.task import pose
 
-__all__ = ["INTERCEPT", "Objective", "as_features", "cutting_plane", "grid_of_C", "natural_C", "pose"]
+__all__ = ["INTERCEPT", "Objective", "as_features", "cutting_plane", "grid_of_C", "pose"]

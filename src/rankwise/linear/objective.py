@@ -96,7 +96,6 @@ class Objective:
 
     See Also
     --------
-    natural_C : A scale for C that suits an objective.
     cutting_plane : Minimise an objective.
 
     Examples
@@ -150,10 +149,7 @@ class Objective:
         cut : tuple of a float and an ndarray of shape (n_coefs,)
             The plane that touches the risk there: risk(u) ≥ offset + normal·u for every u.
         """
-        scores, started = self.scores(v), time.perf_counter()
-        solved = self.task.inference.solve(self.task.gather(scores))
-        self.clock.count(self.task.n_queries, started)
-        risk, started = self.task.weigh(solved), time.perf_counter()
+        risk, started = risk_of(self.task, self.scores(v), self.clock), time.perf_counter()
         normal = self.features.combine(risk.gradient)
         self.clock.products += time.perf_counter() - started
         surrogate = self.task.inference.surrogate

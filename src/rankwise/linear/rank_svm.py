@@ -72,8 +72,8 @@ class RankSVM(ConvexRanker):
         Ranking loss to minimise: "ap" (average precision), "ndcg", "ndcg@10", "mrr", "auc" or "zero-one", or a `Loss`
         of your own.
     C : float, optional
-        Weight of the loss against the penalty. The default is 256 times `rankwise.linear.natural_C`, which suits the
-        scale of the features. `RankSVMCV` chooses it by cross-validation.
+        Weight of the loss against the penalty. The default is 256 times the natural C, which suits the scale
+        of the features (see `rankwise.linear.grid_of_C`). `RankSVMCV` chooses it by cross-validation.
     {svm_solving}
     surrogate : Surrogate, optional
         A convex surrogate of your own that is never negative, in place of `Hinge(scale, method)`.

@@ -43,8 +43,8 @@ class RankSVMCV(ConvexRanker):
     loss : str or Loss, default "ap"
         Ranking loss to minimise, as in `RankSVM`.
     Cs : int or array-like of shape (n_Cs,), default 10
-        Number of values of C to try, on a logarithmic grid around `rankwise.linear.natural_C`, or the values
-        themselves, in ascending order.
+        Number of values of C to try, on a logarithmic grid around the natural C (see
+        `rankwise.linear.grid_of_C`), or the values themselves, in ascending order.
     {svm_solving}
     surrogate : Surrogate, optional
         A convex surrogate of your own that is never negative, in place of `Hinge(scale, method)`.

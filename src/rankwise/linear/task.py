@@ -136,9 +136,7 @@ def pose(
     surrogate: Surrogate = Hinge(),  # noqa: B008
     n_threads: int = 1,
 ) -> Task:
-    """Build a ranking task from labels and queries.
-
-    Queries that have nothing to rank, because all samples are of one class or grade, are left out.
+    """Build a ranking task from labels and queries, without those that have one class or grade only.
 
     Parameters
     ----------
@@ -147,11 +145,11 @@ def pose(
     loss : Loss
         Ranking loss, such as `rankwise.AveragePrecision()`.
     qid : array-like of shape (n_samples,), optional
-        Query of each sample, in any order. By default all samples form one query.
+        Query of each sample. By default all samples form one query.
     query_weight : array-like of shape (n_samples,), optional
-        Weight of each sample's query, the same for all samples of a query. By default all weights are equal.
+        Weight of each sample's query. By default all weights are equal.
     rows : ndarray of int, optional
-        Rows of the samples to rank, such as those of a fold. The default is all samples.
+        Samples to rank, such as those of a fold. The default is all.
     surrogate : Surrogate, default Hinge()
         What is minimised in place of the loss.
     n_threads : int, default 1
@@ -161,11 +159,6 @@ def pose(
     -------
     Task
         The ranking task, for `Objective`.
-
-    Raises
-    ------
-    ValueError
-        If there is nothing to rank, or if qid or query_weight are invalid.
 
     See Also
     --------
