@@ -9,9 +9,9 @@ from numpy.typing import NDArray
 import rankwise as rw
 from rankwise.linear.candidates import Part, Samples
 from rankwise.linear.cross_validation import Stop
-from rankwise.linear.labels import Labels
 from rankwise.linear.ranker_data import RankerData
 from rankwise.linear.standardising import Standardised
+from rankwise.linear.task import Labels
 
 pytestmark = pytest.mark.usefixtures("short_search")
 QID = np.repeat(np.arange(6), 10)

@@ -15,7 +15,7 @@ import rankwise as rw
 from rankwise import metrics
 from rankwise.linear import rank_svm_cv
 from rankwise.linear.cross_validation import Search, split
-from rankwise.linear.labels import Labels
+from rankwise.linear.task import Labels
 from rankwise.metrics import METRICS
 
 ATOL = 1e-9

@@ -15,10 +15,10 @@ from sklearn.model_selection import PredefinedSplit
 
 import rankwise as rw
 from rankwise.linear import ranker_data, tuning
-from rankwise.linear.labels import Labels
 from rankwise.linear.pointwise import Classifier
 from rankwise.linear.ranker_data import RankerData, refined_by
 from rankwise.linear.standardising import Standardised
+from rankwise.linear.task import Labels
 from rankwise.metrics import as_metric
 
 pytestmark = pytest.mark.usefixtures("short_search")

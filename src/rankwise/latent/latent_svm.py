@@ -25,10 +25,9 @@ from rankwise.latent.training import as_start, train
 from rankwise.linear.base import BaseLinearRanker, check_counts, check_numbers
 from rankwise.linear.cross_validation import Search, as_jobs, metric_for, refitted, split
 from rankwise.linear.features import INTERCEPT, Vector, as_features
-from rankwise.linear.labels import Labels, two_classes
 from rankwise.linear.objective import Clock, Objective
 from rankwise.linear.path import grid_of_C, usual_C
-from rankwise.linear.task import Task, pose
+from rankwise.linear.task import Labels, Task, pose, two_classes
 from rankwise.metrics import MetricLike
 from rankwise.metrics.loss import Loss
 from rankwise.metrics.registry import LossLike, as_loss

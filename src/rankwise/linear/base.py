@@ -15,8 +15,8 @@ from rankwise.arguments import check_positive, is_whole
 from rankwise.documenting import documented
 from rankwise.io.models import ModelFile
 from rankwise.linear.features import INTERCEPT, Features, as_features
-from rankwise.linear.labels import Labels, as_labels
 from rankwise.linear.model_file import read_linear, write_linear
+from rankwise.linear.task import Labels, as_labels
 from rankwise.metrics.loss import Loss
 from rankwise.queries import group
 

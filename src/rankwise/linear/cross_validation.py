@@ -17,7 +17,7 @@ from sklearn.model_selection import GroupKFold, StratifiedKFold, check_cv
 
 from rankwise.arguments import as_array, as_threads, is_whole
 from rankwise.linear.features import Vector
-from rankwise.linear.labels import Labels
+from rankwise.linear.task import Labels
 from rankwise.metrics import Metric, MetricLike, as_metric
 from rankwise.metrics.base import mean_of, measured_by
 from rankwise.metrics.loss import Loss

@@ -20,10 +20,9 @@ from rankwise.linear.base import BaseLinearRanker
 from rankwise.linear.candidates import Samples
 from rankwise.linear.cross_validation import Fold, as_jobs
 from rankwise.linear.features import Vector, one_thread_each
-from rankwise.linear.labels import Labels
 from rankwise.linear.ranker_data import RankerData, refined_by
 from rankwise.linear.standardising import RowSpace, Standardised, standardise
-from rankwise.linear.task import pose
+from rankwise.linear.task import Labels, pose
 from rankwise.linear.tuning import Search, Values, values_of
 from rankwise.linear.tuning_report import TuningReport, check_columns, columns_of
 from rankwise.metrics import Metric, MetricLike, as_metric

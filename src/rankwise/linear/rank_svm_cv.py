@@ -14,12 +14,11 @@ from rankwise.arguments import as_threads
 from rankwise.documenting import documented
 from rankwise.linear.cross_validation import Fold, Search, as_jobs, metric_for, refitted, split
 from rankwise.linear.features import Vector, as_features
-from rankwise.linear.labels import Labels
 from rankwise.linear.objective import Objective
 from rankwise.linear.path import grid_of_C, solve_path
 from rankwise.linear.rank_svm import ConvexRanker, RankSVM
 from rankwise.linear.scales import check_scales
-from rankwise.linear.task import Task, pose
+from rankwise.linear.task import Labels, Task, pose
 from rankwise.metrics import MetricLike
 from rankwise.metrics.loss import Loss
 from rankwise.metrics.registry import LossLike
