@@ -74,12 +74,7 @@ class RankSVM(ConvexRanker):
     C : float, optional
         Weight of the loss against the penalty. The default is 256 times the natural C, which suits the scale
         of the features (see `rankwise.linear.grid_of_C`). `RankSVMCV` chooses it by cross-validation.
-    {svm_solving}
-    surrogate : Surrogate, optional
-        A convex surrogate of your own that is never negative, in place of `Hinge(scale, method)`.
-    {fit_intercept}
-    {n_threads}
-    {verbose}
+    {svm_problem}
     warm_start : bool, default False
         Whether a further call of `fit` starts at the coefficients of the last one.
 

@@ -44,12 +44,7 @@ class RankSVMCV(ConvexRanker):
     Cs : int or array-like of shape (n_Cs,), default 10
         Number of values of C to try, on a logarithmic grid around the natural C (see
         `rankwise.linear.grid_of_C`), or the values themselves, in ascending order.
-    {svm_solving}
-    surrogate : Surrogate, optional
-        A convex surrogate of your own that is never negative, in place of `Hinge(scale, method)`.
-    {fit_intercept}
-    {n_threads}
-    {verbose}
+    {svm_problem}
     cv : int or cross-validation splitter, default 5
         Folds, which keep queries whole; those of one query are stratified.
     scoring : str or Metric, optional
