@@ -163,14 +163,6 @@ def test_folds_that_leave_nothing_to_train_on_are_not_used(few: Problem) -> None
 # As a classifier
 
 
-@pytest.mark.parametrize("labels", [["bad", "good"], [False, True], [-1, 1], [1.0, 2.0]], ids=str)
-def test_the_greater_label_is_the_relevant_one(few: Problem, plain: rw.LinearRanker, labels: list[Any]) -> None:
-    model = small().fit(few.X, np.array(labels)[few.y])
-    assert model.classes_.tolist() == labels
-    np.testing.assert_array_equal(model.coef_, plain.coef_)
-    np.testing.assert_array_equal(model.predict(few.X), np.array(labels)[plain.predict(few.X)])
-
-
 @pytest.mark.parametrize("n_pos", [1, 2, 3])
 @pytest.mark.parametrize("queries", [False, True])
 def test_very_few_positives_are_enough(few: Problem, n_pos: int, queries: bool) -> None:

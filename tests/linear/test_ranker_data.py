@@ -90,14 +90,6 @@ def test_the_ranker_is_fitted_to_all_samples_with_strengths_found_on_a_part(data
     assert np.corrcoef(model.coef_[0][:3], [1.0, -0.5, 0.2])[0, 1] > 0.98
 
 
-def test_half_the_weight_on_twice_the_samples_is_the_same_fit(data: Data) -> None:
-    X, y = data
-    once = Classifier(Standardised(X), y, np.ones(900), "logistic").fit(0.01)
-    doubled = Standardised(np.vstack([X, X]))
-    twice = Classifier(doubled, np.tile(y, 2), np.full(1800, 0.5), "logistic").fit(0.01)
-    np.testing.assert_allclose(once, twice, rtol=1e-6)
-
-
 @pytest.mark.parametrize("loss", ["balanced logistic", "balanced squared hinge"])
 def test_balanced_classes_weigh_the_same(data: Data, loss: str) -> None:
     X, y = data
