@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from rankwise.linear.bundle import Bundle
 from rankwise.linear.features import Vector
-from rankwise.linear.objective import Clock, LinearRisk
+from rankwise.linear.objective import LinearRisk
 
 # How far from the best point towards the model's minimiser the next plane is taken: at first, at least, at most. Then
 # the factors of this stride after a step that found a better point, and after one that did not.
@@ -90,11 +90,6 @@ class SolverResult:
         return len(self.steps)
 
     @property
-    def clock(self) -> Clock:
-        """Time and calls of the objective."""
-        return self.objective.clock
-
-    @property
     def history(self) -> dict[str, NDArray[Any]]:
         """The fields of `Step`, with one entry per iteration."""
         return {name: np.array([getattr(step, name) for step in self.steps]) for name in Step._fields}
@@ -117,7 +112,7 @@ class SolverResult:
     def record(self, planes: int, report: Callable[[Step], None] | None) -> None:
         """Close an iteration."""
         self.seconds = time.perf_counter() - self.started
-        step = Step(self.n_iter + 1, self.primal, self.dual, self.gap, planes, self.clock.calls, self.seconds)
+        step = Step(self.n_iter + 1, self.primal, self.dual, self.gap, planes, self.objective.clock.calls, self.seconds)
         self.steps.append(step)
         if report is not None:
             report(step)

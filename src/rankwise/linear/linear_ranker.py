@@ -30,8 +30,6 @@ from rankwise.metrics.registry import as_loss
 from rankwise.progress import Progress
 from rankwise.surrogates import Surrogate
 
-__all__ = ["LinearRanker"]
-
 # Data with fewer entries than this are small. They also get starts with balanced classes, and are split into folds so
 # often.
 _SMALL, _REPEATS = 40_000, 3

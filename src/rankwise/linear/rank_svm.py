@@ -175,7 +175,7 @@ class RankSVM(ConvexRanker):
         """Take the bounds and the history from a solver; raise if it was interrupted, warn if it stopped early."""
         self.objective_, self.dual_, self.gap_ = result.primal, result.dual, result.gap
         self.n_iter_, self.converged_, self.history_ = result.n_iter, result.converged, result.history
-        self.timing_ = {"total": result.seconds, **vars(result.clock)}
+        self.timing_ = {"total": result.seconds, **vars(result.objective.clock)}
         if result.interrupted:
             raise KeyboardInterrupt
         if not result.converged:

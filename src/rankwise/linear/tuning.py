@@ -99,7 +99,10 @@ def shares(z: Vector, negligible: float = 0.0) -> Vector:
 
 @dataclass(eq=False)
 class Tried:
-    """A candidate. at: its C or strength. way: how it was refined. values, folds: its scores on left-out samples."""
+    """A candidate. at: its C or strength. way: how it was refined. values, folds: its scores on left-out samples.
+
+    z: by how many standard errors it is worse than the best. share: its weight. coef: fitted to all samples.
+    """
 
     name: str
     at: float
@@ -108,6 +111,7 @@ class Tried:
     folds: Vector
     z: float = 0.0
     share: float = 0.0
+    coef: Vector | None = None
 
 
 @dataclass(eq=False)
@@ -155,7 +159,7 @@ class Search:
             starts = [part.unit(mean) for part, mean in zip(parts, means, strict=True)]
             for way in self._ways:
                 paths = [part.refined(start, way) for part, start in zip(parts, starts, strict=True)]
-                for tried, _ in self._follow(paths, held, REFINED, STRENGTHS, way, self.tried):
+                for tried, _ in self._follow(paths, held, way):
                     self.tried.append(tried)
         except KeyboardInterrupt:
             return True
@@ -179,7 +183,7 @@ class Search:
         paths = [part.starts(name, self._Cs[name]) for part in parts]
         found: list[tuple[Tried, list[Vector]]] = []
         try:
-            for pair in self._follow(paths, held, name, self._Cs[name], None, []):
+            for pair in self._follow(paths, held, name):
                 found.append(pair)
         finally:
             if found:
@@ -188,16 +192,14 @@ class Search:
         return models
 
     def _follow(
-        self,
-        paths: list[Iterator[Vector]],
-        held: list[Scores],
-        name: str,
-        values: tuple[float, ...],
-        way: Way | None,
-        rivals: list[Tried],
+        self, paths: list[Iterator[Vector]], held: list[Scores], of: str | Way
     ) -> Iterator[tuple[Tried, list[Vector]]]:
-        """Yield candidates along a path, in all folds at once, until two in a row are clearly worse than the best."""
-        seen = rivals.copy()
+        """Yield candidates along a path, in all folds at once, until two in a row are clearly worse than the best.
+
+        of: the start, whose rivals are on the path, or the way to refine, whose rivals are all that was tried.
+        """
+        way = of if isinstance(of, Way) else None
+        name, values, seen = (of, self._Cs[of], []) if isinstance(of, str) else (REFINED, STRENGTHS, self.tried.copy())
 
         def judged(number: int) -> Iterator[tuple[Vector, Vector]]:
             for coef in paths[number]:
@@ -239,19 +241,18 @@ class Search:
         self._weigh()
         self._stop.clear()  # an interrupt of the search does not stop the final fits
         starts = [tried for tried in self.tried if tried.way is None]
-        fitted: dict[int, Vector] = {}
         for tried in starts:
             Cs = tuple(C for C in self._Cs[tried.name] if tried.at >= C)[-_APPROACH:]
-            *_, fitted[id(tried)] = self.whole.starts(tried.name, Cs)
-            yield self._mean_of(fitted)
-        start = self.whole.unit(_average(self._start_shares(), [fitted[id(tried)] for tried in starts]))
+            *_, tried.coef = self.whole.starts(tried.name, Cs)
+            yield self._mean_of_fitted()
+        start = self.whole.unit(_average(self._start_shares(), [tried.coef for tried in starts]))
         for way in self._ways:
             wanted = {tried.at: tried for tried in self.tried if tried.way == way and tried.share > 0.0}
             for strength, coef in zip(STRENGTHS if wanted else (), self.whole.refined(start, way), strict=False):
                 self.say(f"all samples, {way.pull}, strength {strength:.3g}")
                 if strength in wanted:
-                    fitted[id(wanted[strength])] = coef
-                    yield self._mean_of(fitted)
+                    wanted[strength].coef = coef
+                    yield self._mean_of_fitted()
                 if strength <= min(wanted):
                     break
 
@@ -264,12 +265,12 @@ class Search:
         for tried, worse, share in zip(self.tried, z, shares(z, _NEGLIGIBLE), strict=True):
             tried.z, tried.share = float(worse), float(share)
 
-    def _mean_of(self, fitted: dict[int, Vector]) -> Vector:
+    def _mean_of_fitted(self) -> Vector:
         """Return the mean of the candidates fitted so far."""
-        used = [tried for tried in self.tried if id(tried) in fitted]
+        used = [tried for tried in self.tried if tried.coef is not None]
         weight = np.array([tried.share for tried in used])
         weight = weight if weight.any() else np.ones(len(used))
-        return _average(weight / weight.sum(), [fitted[id(tried)] for tried in used])
+        return _average(weight / weight.sum(), [tried.coef for tried in used])
 
 
 def mean_of_known(values: Vector) -> float:
@@ -278,6 +279,6 @@ def mean_of_known(values: Vector) -> float:
     return float(seen.mean()) if seen.size else np.nan
 
 
-def _average(weights: Vector, models: Sequence[Vector]) -> Vector:
+def _average(weights: Vector, models: Sequence[Vector | None]) -> Vector:
     """Return the weighted sum of coefficients."""
     return np.asarray(sum(weight * coef for weight, coef in zip(weights, models, strict=True)))

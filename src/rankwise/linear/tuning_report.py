@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rankwise.linear.candidates import BY_RELEVANCE
-from rankwise.linear.tuning import HINGE, REFINED, Tried, mean_of_known
+from rankwise.linear.candidates import BY_RELEVANCE, HINGE
+from rankwise.linear.tuning import REFINED, Tried, mean_of_known
 
 _NAMES = ("logistic", "squared hinge", HINGE, REFINED, "balanced logistic", "balanced squared hinge")
 _PULLS = ("", "weights", "scores", f"weights{BY_RELEVANCE}", f"scores{BY_RELEVANCE}")
