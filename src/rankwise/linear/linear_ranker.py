@@ -135,25 +135,21 @@ class LinearRanker(BaseLinearRanker):
         metric = None if metric is None else metric.for_grades(labels.grades)
         data = self._data(labels, qid, query_weight, metric)
         with one_thread_each(), closing(Progress(type(self).__name__)) as progress:
-            interrupted = self._fit(X, data, metric, n_jobs, progress.say if self.verbose else None)
+            interrupted = self._fit(X, data, metric, n_jobs, progress.say if self.verbose else lambda text: None)
         self.timing_["total"] = time.perf_counter() - started
         if interrupted:
             raise KeyboardInterrupt
         return self
 
-    def _fit(
-        self, X: Any, data: RankerData, metric: Metric | None, n_jobs: int, say: Callable[[str], None] | None
-    ) -> bool:
+    def _fit(self, X: Any, data: RankerData, metric: Metric | None, n_jobs: int, say: Callable[[str], None]) -> bool:
         """Search, do the final fits, and return whether this was interrupted."""
         started = time.perf_counter()
         rows = data.searched(self.random_state)
         if rows is None:
-            search = self._search(X, data, metric, n_jobs)
+            search = self._search(X, data, metric, n_jobs, say)
         else:
             part = np.asarray(X[rows]) if isinstance(X, np.ndarray) else X[rows]  # in memory, also of a memory map
-            search = self._search(part, data.part(rows), metric, n_jobs)
-        if say is not None:
-            search.say = say
+            search = self._search(part, data.part(rows), metric, n_jobs, say)
         interrupted = search.run()
         searched = time.perf_counter()
         if rows is not None:
@@ -215,7 +211,9 @@ class LinearRanker(BaseLinearRanker):
             own.accepts(loss)
         return Samples(standardise(X), data, data.row_weights, loss, own)
 
-    def _search(self, X: Any, data: RankerData, metric: Metric | None, n_jobs: int) -> Search:
+    def _search(
+        self, X: Any, data: RankerData, metric: Metric | None, n_jobs: int, say: Callable[[str], None]
+    ) -> Search:
         is_small = X.shape[0] * X.shape[1] < _SMALL
         repeats = _REPEATS if is_small and (self.cv is None or is_whole(self.cv)) else 1
         folds = data.folds(self.cv, self.random_state, repeats)
@@ -225,7 +223,7 @@ class LinearRanker(BaseLinearRanker):
         else:
             values = values_of(metric, data, folds)
         starts = (*_STARTS, *_BALANCED) if is_small else _STARTS
-        return Search(samples, folds, values, repeats, starts, n_jobs)
+        return Search(samples, folds, values, repeats, starts, n_jobs, say)
 
     def _scorer(self, X: Any, data: RankerData, features: Standardised | RowSpace, fold: Fold) -> Values:
         """Return a function of coefficients that calls the scorer with such a ranker on what a fold leaves out."""

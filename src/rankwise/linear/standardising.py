@@ -8,6 +8,7 @@ copied. For a larger one, or a memory map, every product is computed from produc
 from __future__ import annotations
 
 import copy
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -170,21 +171,17 @@ def _of_dense(X: NDArray[np.floating]) -> tuple[Vector, Vector]:
         raise ValueError("features are too large to be summed; scale them first")
     # A power of two, which rounds nothing. With it, squares neither overflow nor vanish.
     factor = np.ldexp(1.0, -np.clip(np.frexp(largest)[1], -1000, 1000))
-    mean = _sums(X) / n
-    mean += _sums(X, mean) / n  # once more, for full precision
-    variance = _sums(X, mean, 2, factor) / n
+    mean = _sums(X, lambda rows: rows) / n
+    mean += _sums(X, lambda rows: rows - mean) / n  # once more, for full precision
+    variance = _sums(X, lambda rows: ((rows - mean) * factor) ** 2) / n
     return mean, _over(np.sqrt(variance) / factor, np.abs(mean) * _CONSTANT)
 
 
-def _sums(
-    X: NDArray[np.floating], centre: Vector | None = None, power: int = 1, factor: Vector | None = None
-) -> Vector:
-    """Return Σ ((x − centre)·factor)^power of each column, in float64."""
+def _sums(X: NDArray[np.floating], of: Callable[[NDArray[np.floating]], NDArray[np.floating]]) -> Vector:
+    """Return the sum of a function of the entries in each column, in float64."""
     total = np.zeros(X.shape[1])
     for part in blocks(len(X), X.shape[1], _BLOCK):
-        away = X[part] if centre is None else X[part] - centre
-        away = away if factor is None else away * factor
-        total += (away if power == 1 else away**power).sum(axis=0, dtype=np.float64)
+        total += of(X[part]).sum(axis=0, dtype=np.float64)
     return total
 
 

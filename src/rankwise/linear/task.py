@@ -39,14 +39,14 @@ class Labels(NamedTuple):
         return Labels(self.relevant[rows], None if self.grades is None else self.grades[rows])
 
 
-def as_labels(y: NDArray[Any], has_queries: bool, name: str = "y") -> tuple[NDArray[Any], Labels]:
+def as_labels(y: NDArray[Any], has_queries: bool) -> tuple[NDArray[Any], Labels]:
     """Return the two classes and the labels from y, (n,), which scikit-learn has checked.
 
-    With queries, more than two different numbers are grades, and the classes are 0 and 1. name: of y in errors.
+    With queries, more than two different numbers are grades, and the classes are 0 and 1.
     """
     kind = type_of_target(y, input_name="y", raise_unknown=True)
     if has_queries and kind in _GRADED and y.dtype.kind in "fiu":
-        grades = as_grades(y, y.size, name, "X")
+        grades = as_grades(y, y.size, "y", "X")
         return np.array([0, 1]), Labels(grades > grades.min(), grades)
     classes, relevant = two_classes(y)
     return classes, Labels(relevant)

@@ -127,8 +127,8 @@ class Search:
     values: list[Values]
     repeats: int
     starts: tuple[str, ...]
-    n_jobs: int = 1
-    say: Callable[[str], None] = lambda text: None
+    n_jobs: int
+    say: Callable[[str], None]
     tried: list[Tried] = field(default_factory=list)
     _stop: Stop = field(default_factory=Stop)
 
