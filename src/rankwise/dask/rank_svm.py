@@ -162,9 +162,10 @@ class DaskRankSVM(RankSVM):
         best: list[Vector] = []
         with closing(Progress(f"DaskRankSVM {loss.name}, C={self.C_:.4g}")) as progress:
             report = (lambda step: progress.say(str(step))) if self.verbose else None
-            options = {"report": report, "best": best.append}
             try:
-                result = cutting_plane(objective, self.C_, self.tol, self.max_iter, start, **options)
+                result = cutting_plane(
+                    objective, self.C_, self.tol, self.max_iter, start, report=report, best=best.append
+                )
                 self.exchanged_ = vars(parts.traffic).copy()
                 self._take(result.coef)
                 if not learns and self.fit_intercept:
