@@ -175,9 +175,9 @@ def test_a_score_on_few_folds_is_no_reason_and_of_equals_the_smallest_c_is_taken
 def test_several_folds_are_followed_at_a_time(grouped: Grouped, monkeypatch: pytest.MonkeyPatch) -> None:
     both, real = threading.Barrier(2, timeout=60), rank_svm_cv.solve_path
 
-    def path(*arguments: Any) -> Any:
+    def path(*arguments: Any, **options: Any) -> Any:
         both.wait()  # for the other fold; alone, it would be broken
-        yield from real(*arguments)
+        yield from real(*arguments, **options)
 
     monkeypatch.setattr(rank_svm_cv, "solve_path", path)
     rw.RankSVMCV(Cs=CS, cv=2, n_jobs=2, tol=ROUGH).fit(*grouped)

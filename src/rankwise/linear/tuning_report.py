@@ -77,7 +77,7 @@ class TuningReport:
         """Highest mean score; NaN without folds."""
         return float(np.nanmax(self.scores)) if np.isfinite(self.scores).any() else float("nan")
 
-    def __str__(self) -> str:
+    def __repr__(self) -> str:
         width = max(len(name) for name in self.names)
         head = f"{'candidate':<{width}}  {self.metric:>8}  {'± folds':>8}  {'share':>6}"
         rows = [head, "-" * len(head)]
