@@ -117,6 +117,8 @@ max_iter : int, default 10000
     Maximum number of iterations of the solver. Raise it after a ConvergenceWarning.
 [svm_scale] scale : float, default 1.0
     Weight of the loss against the margin within the structured hinge. Few users need to change it.
+[svm_surrogate] surrogate : Surrogate, optional
+    A convex surrogate of your own that is never negative, in place of `Hinge(scale, method)`.
 fit_intercept : bool, default True
     Whether `predict` gets a threshold of its own; if False, the intercept is 0. Rankings do not depend on it.
     The intercept is set after training, where F1 on the training samples is highest. Only "zero-one" depends on
@@ -153,7 +155,16 @@ feature_names_in_ : ndarray of shape (d,)
 """
 # Several texts under one name.
 _GROUPS = {
-    "svm_solving": ("svm_method", "tol", "max_iter", "svm_scale"),
+    "svm_problem": (
+        "svm_method",
+        "tol",
+        "max_iter",
+        "svm_scale",
+        "svm_surrogate",
+        "fit_intercept",
+        "n_threads",
+        "verbose",
+    ),
     "of_samples": ("y", "qid_of", "query_weight"),
     "learnt": ("coef_", "intercept_", "classes_"),
     "bounds": ("objective_", "dual_", "gap_", "converged_", "n_iter_"),

@@ -15,9 +15,10 @@ import pytest
 import scipy.sparse as sp
 from linear_problems import FINE_TOL, ROUNDING, RTOL, assert_true_certificate, draw, objective_of
 from sklearn.datasets import load_digits, load_svmlight_file
+from sklearn.exceptions import ConvergenceWarning
 
 import rankwise as rw
-from rankwise.linear.cutting_plane import Settings, Step, cutting_plane
+from rankwise.linear.cutting_plane import SolverResult, Step, cutting_plane
 from rankwise.linear.objective import Evaluation, Objective
 from rankwise.linear.path import natural_C, solve_path
 from rankwise.metrics.registry import as_loss
@@ -90,7 +91,7 @@ def small_problem(sizes: str, loss: str) -> tuple[Objective, list[tuple[np.ndarr
 def test_the_minimum_is_that_of_the_programme_with_every_ranking(sizes: str, loss: str, C: float) -> None:
     objective, planes = small_problem(sizes, loss)
     optimum = optimum_by_clarabel(planes, objective.task.weights, C)
-    result = cutting_plane(objective, C, Settings(tol=RTOL / 10, max_iter=5000))
+    result = cutting_plane(objective, C, tol=RTOL / 10, max_iter=5000)
     assert result.converged
     assert result.primal == pytest.approx(optimum, rel=RTOL)
     assert result.dual <= optimum * (1 + RTOL)
@@ -134,7 +135,7 @@ TASKS: dict[str, tuple[Callable[[str, Find], Objective], str, float]] = {
 def test_the_bounds_on_data_hold_the_optimum(task: str, data_file: Find) -> None:
     make, loss, C = TASKS[task]
     objective = make(loss, data_file)
-    fine = cutting_plane(objective, C, Settings(tol=FINE_TOL))
+    fine = cutting_plane(objective, C, tol=FINE_TOL)
     assert fine.converged
     for bound in (fine.history["dual"], -fine.history["primal"]):
         assert np.all(np.diff(bound) >= 0.0)
@@ -150,7 +151,7 @@ def test_the_bounds_on_data_hold_the_optimum(task: str, data_file: Find) -> None
 def test_history_only_improves_and_says_what_the_result_says(n_queries: int, rng: np.random.Generator) -> None:
     C = 10.0
     objective, steps = draw(rng, n_queries=n_queries), list[Step]()
-    result = cutting_plane(objective, C, Settings(tol=1e-3, max_iter=400, report=steps.append))
+    result = cutting_plane(objective, C, tol=1e-3, max_iter=400, report=steps.append)
     history = result.history
     assert result.n_iter == len(steps) == history["primal"].size
     assert history["iteration"].tolist() == list(range(1, result.n_iter + 1))
@@ -171,25 +172,25 @@ def test_history_only_improves_and_says_what_the_result_says(n_queries: int, rng
 def test_bounds_hold_the_optimum_for_every_loss(loss: str, intercept: bool, rng: np.random.Generator) -> None:
     C = 5.0
     objective = draw(rng, n_queries=4, loss=loss, intercept=intercept, surrogate=rw.Hinge(1.5))
-    optimum = cutting_plane(objective, C, Settings(tol=1e-9)).primal
+    optimum = cutting_plane(objective, C, tol=1e-9).primal
     for tol in (1e-3, 1e-4):
-        result = cutting_plane(objective, C, Settings(tol=tol, max_iter=300))
+        result = cutting_plane(objective, C, tol=tol, max_iter=300)
         assert_true_certificate(objective, C, result, optimum * (1 - 1e-9))
         assert result.primal == pytest.approx(optimum, rel=tol)
 
 
 def test_it_never_ends_above_its_start(rng: np.random.Generator) -> None:
     objective, C = draw(rng), 20.0
-    best = cutting_plane(objective, C, Settings(tol=1e-6))
-    result = cutting_plane(objective, C, Settings(tol=1e-4, max_iter=2, start=best.coef))
+    best = cutting_plane(objective, C, tol=1e-6)
+    result = cutting_plane(objective, C, tol=1e-4, max_iter=2, start=best.coef)
     assert result.primal <= best.primal
     assert_true_certificate(objective, C, result, best.primal * (1 - 1e-6))
 
 
 def test_along_a_path_results_are_those_of_cold_fits_with_fewer_iterations(rng: np.random.Generator) -> None:
-    objective, settings = draw(rng, n=400, d=20, n_queries=3), Settings(tol=1e-4)
+    objective, tol = draw(rng, n=400, d=20, n_queries=3), 1e-4
     Cs = natural_C(objective) * np.logspace(-2, 2, 10)
-    path, cold = list(solve_path(objective, Cs, settings)), [cutting_plane(objective, C, settings) for C in Cs.tolist()]
+    path, cold = list(solve_path(objective, Cs, tol=tol)), [cutting_plane(objective, C, tol) for C in Cs.tolist()]
     for C, one, other in zip(Cs.tolist(), path, cold, strict=True):
         assert one.converged
         assert one.primal == pytest.approx(other.primal, rel=2e-4)
@@ -212,7 +213,7 @@ def test_constant_features_have_no_natural_C(value: float, rng: np.random.Genera
 
 def test_bounds_may_meet_to_the_last_digit(rng: np.random.Generator) -> None:
     objective = draw(rng)
-    result = cutting_plane(objective, 10.0, Settings(tol=1e-16, max_iter=2000))
+    result = cutting_plane(objective, 10.0, tol=1e-16, max_iter=2000)
     assert result.gap <= 1e-12
     assert_true_certificate(objective, 10.0, result)
 
@@ -222,7 +223,7 @@ def test_where_rounding_stops_progress_it_ends_with_that_reason(rng: np.random.G
     X = rng.normal(size=(400, 4)) * [1.0, 1.0, 1.0, 1e5]
     X[:, 0] += relevant
     objective = objective_of(X, relevant)
-    result = cutting_plane(objective, 1e4, Settings(tol=1e-16))
+    result = cutting_plane(objective, 1e4, tol=1e-16)
     assert result.n_iter < 2000
     assert not result.converged
     assert result.reason is not None
@@ -249,10 +250,103 @@ def test_an_interrupt_at_any_evaluation_leaves_a_true_certificate(
         with monkeypatch.context() as patch:
             patch.setattr(Objective, "evaluate", interrupted)
             try:
-                result = cutting_plane(objective, C, Settings(tol=1e-9))
+                result = cutting_plane(objective, C, tol=1e-9)
             except KeyboardInterrupt:
                 assert last == 1
                 continue
         assert result.interrupted
         assert np.isfinite(result.primal)
         assert_true_certificate(objective, C, result)
+
+
+# --- Few samples, huge C, features of other units, and bounds that rounding moves
+
+
+def edge_cases(rng: np.random.Generator) -> dict[str, tuple[np.ndarray, np.ndarray]]:
+    relevant = rng.random(60) < 0.3
+    relevant[:2] = True, False
+    X = rng.normal(size=(60, 4))
+    X[:, 0] += relevant
+    one = np.arange(60) == 17
+    return {
+        "zeros": (np.zeros((60, 3)), relevant),
+        "constants": (np.full((60, 3), 0.1), relevant),
+        "a constant among others": (np.column_stack([X, np.full(60, 1e3)]), relevant),
+        "duplicated rows": (np.repeat(X, 3, axis=0), np.repeat(relevant, 3)),
+        "duplicates of both classes": (np.repeat(X, 2, axis=0), np.arange(120) % 2 == 0),
+        "duplicated columns": (np.hstack([X, X, X]), relevant),
+        "one feature": (X[:, :1], relevant),
+        "one positive": (X, one),
+        "one negative": (X, ~one),
+        "two samples": (X[:2], relevant[:2]),
+        "separable": (X + 20.0 * relevant[:, None], relevant),
+        "more features than samples": (rng.normal(size=(20, 200)), np.arange(20) < 5),
+        "integers": (np.round(X), relevant),
+        "huge": (1e6 * X, relevant),
+        "tiny": (1e-6 * X, relevant),
+        "huge and tiny": (X * np.array([1e3, 1.0, 1e-3, 1e-6]), relevant),
+        "far from the origin": (X + 1e6, relevant),
+        "float32": (X.astype(np.float32), relevant),
+    }
+
+
+EDGES = tuple(edge_cases(np.random.default_rng(0)))
+
+
+@pytest.mark.parametrize("C", [1e-2, 1.0, 1e2], ids=["C small", "C natural", "C large"])
+@pytest.mark.parametrize("loss", ["ap", "auc"])
+@pytest.mark.parametrize("name", EDGES)
+def test_data_at_the_edge_are_fitted(name: str, loss: str, C: float, rng: np.random.Generator) -> None:
+    """C is relative to the largest squared feature away from its mean."""
+    X, relevant = edge_cases(rng)[name]
+    objective = objective_of(X, relevant, loss)
+    spread = float(np.ptp(X.astype(np.float64), axis=0).max())
+    C = C / spread**2 if spread > 0 else C
+    result = cutting_plane(objective, C, tol=1e-3, max_iter=2000)
+    assert np.isfinite(result.coef).all()
+    assert result.converged, result.reason
+    assert_true_certificate(objective, C, result)
+
+
+@pytest.mark.parametrize("loss", ["ap", "auc"])
+def test_where_features_say_nothing_the_model_is_nothing(loss: str, rng: np.random.Generator) -> None:
+    relevant = rng.random(40) < 0.3
+    result = cutting_plane(objective_of(np.zeros((40, 3)), relevant, loss), 10.0, tol=1e-6)
+    assert result.converged
+    np.testing.assert_array_equal(result.coef, np.zeros(3))
+
+
+@pytest.mark.parametrize("apart", [3.0, 12.0, 40.0])
+@pytest.mark.parametrize(
+    ("unit", "C"), [(1.0, 1.0), (1.0, 1e4), (1.0, 1e8), (1.0, 1e10), (1e3, 1e4), (1e3, 1e6), (1e5, 1.0), (1e5, 100.0)]
+)
+def test_a_large_C_and_a_feature_of_another_unit_are_borne(
+    C: float, unit: float, apart: float, rng: np.random.Generator
+) -> None:
+    """Where classes are apart the weights α fall as 1/C, all but that of risk ≥ 0; rounding must not lose them."""
+    for loss in ("ap", "auc"):
+        X, relevant = rng.normal(size=(200, 4)) * [1.0, 1.0, 1.0, unit], rng.random(200) < 0.3
+        X[:, 0] += apart * relevant
+        objective = objective_of(X, relevant, loss)
+        result = cutting_plane(objective, C, tol=1e-3, max_iter=1000)
+        assert result.converged, result.reason
+        assert_true_certificate(objective, C, result)
+
+
+def test_rank_svm_warns_where_rounding_stops_it() -> None:
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(60, 6))
+    y = X @ rng.normal(size=6) + rng.normal(size=60) > 0
+    model = rw.RankSVM(C=1e20)
+    said = r"gap of \d.*tol=0.001: rounding errors prevent progress; raise tol, lower C"
+    with pytest.warns(ConvergenceWarning, match=said):
+        model.fit(X, y)
+    assert not model.converged_
+
+
+def test_a_risk_below_0_by_rounding_proves_nothing(rng: np.random.Generator) -> None:
+    result = SolverResult(draw(rng), 1e14, 1e-3, np.zeros(5))
+    v = np.full(5, 0.1)
+    result.offer(v, -4e-15)  # at a C so large, C·risk is −0.4
+    assert result.primal == 0.5 * float(v @ v)
+    assert not result.converged

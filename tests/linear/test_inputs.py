@@ -149,15 +149,6 @@ def test_a_feature_too_small_for_a_coefficient_is_left_out(data: Data) -> None:
     assert (model.coef_[0, :2] != 0.0).all()
 
 
-def test_ordinary_features_are_summed_as_ever() -> None:
-    X = np.random.default_rng(1).normal(size=(500, 3)) * [1.0, 1e-100, 1e100]
-    together = np.column_stack([X, X[:, 0] * 1e-200])  # which is looked at again
-    alone, joined = Standardised(X), Standardised(together)
-    np.testing.assert_array_equal(joined.rate[:3], alone.rate)
-    np.testing.assert_array_equal(joined.centre[:3], alone.centre)
-    assert joined.rate[3] * 1e-200 == pytest.approx(joined.rate[0], rel=1e-12)
-
-
 @pytest.mark.parametrize("value", [0.0, 0.1, -3.0, 1e12 / 3, 1e300])
 def test_a_constant_column_has_no_coefficient(data: Data, expected: Any, value: float) -> None:
     X, y = data

@@ -163,14 +163,6 @@ def test_folds_that_leave_nothing_to_train_on_are_not_used(few: Problem) -> None
 # As a classifier
 
 
-@pytest.mark.parametrize("labels", [["bad", "good"], [False, True], [-1, 1], [1.0, 2.0]], ids=str)
-def test_the_greater_label_is_the_relevant_one(few: Problem, plain: rw.LinearRanker, labels: list[Any]) -> None:
-    model = small().fit(few.X, np.array(labels)[few.y])
-    assert model.classes_.tolist() == labels
-    np.testing.assert_array_equal(model.coef_, plain.coef_)
-    np.testing.assert_array_equal(model.predict(few.X), np.array(labels)[plain.predict(few.X)])
-
-
 @pytest.mark.parametrize("n_pos", [1, 2, 3])
 @pytest.mark.parametrize("queries", [False, True])
 def test_very_few_positives_are_enough(few: Problem, n_pos: int, queries: bool) -> None:
@@ -229,6 +221,5 @@ def test_the_report_tells_what_was_tried(by_query: rw.LinearRanker) -> None:
     assert report.shares.sum() == pytest.approx(1.0)
     assert report.shares[best] == report.shares.max()
     assert model.history_["worse_by"][best] == 0.0
-    assert repr(report) == f"<TuningReport: {n} candidates, best ap {model.best_score_:.4f}>"
     assert set(model.timing_) == {"total", "search", "fit"}
     assert model.timing_["total"] >= model.timing_["search"] > 0.0

@@ -24,8 +24,7 @@ BAD: list[tuple[dict[str, Any], str]] = [
     ({"n_threads": 0}, "n_threads must be"),
 ]
 BAD_CV: list[tuple[dict[str, Any], str]] = [
-    ({"loss": []}, "loss is an empty list"),
-    ({"loss": ["ap", "map"]}, "unknown loss 'map'"),
+    ({"loss": ["ap", "auc"]}, "loss must be"),
     *[({"Cs": Cs}, "Cs must be") for Cs in (0, -3, 2.5, [], [1.0, 1.0], [2.0, 1.0], [0.0, 1.0], [1.0, np.inf], None)],
     *[({"Cs": Cs}, "Cs must be") for Cs in ([[1.0, 2.0]], ["a"], "abc", True, [np.nan])],
     *[({"cv": cv}, "cv") for cv in (1, 0, -2, 0.5, "five")],
@@ -34,9 +33,7 @@ BAD_CV: list[tuple[dict[str, Any], str]] = [
     ({"cv": [([0, 0, 1, 2, 60, 60], [3, 4])]}, "trains on the same row twice"),
     ({"scoring": "accuracy"}, "unknown metric 'accuracy'"),
     ({"scoring": "precision"}, "precision needs the last place"),
-    ({"scoring": []}, "scoring is an empty list"),
-    ({"scoring": ["ap", "auc", "ap"]}, "a metric twice: ap, auc, ap"),
-    ({"scoring": ["ap", "map"]}, "'map'"),
+    ({"scoring": ["ap", "auc"]}, "metric must be"),
     *[({"n_jobs": n}, "n_jobs must be at least 1") for n in (0, -2, 1.5, "all")],
 ]
 

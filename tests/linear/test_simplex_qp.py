@@ -135,9 +135,3 @@ def test_weights_follow_planes_that_are_added_one_by_one(rank: int, n: int, rng:
         last = value_of(*part, alpha)
         assert last == pytest.approx(best_by_clarabel(*part), abs=2 * RTOL * size)
     assert (np.count_nonzero(alpha) > 64) == (len(factor.planes) > 64) == (rank > n)
-
-
-def test_two_planes_meet_where_arithmetic_says() -> None:
-    # max a − ½·4·a² over 0 ≤ a ≤ 1, the other plane being 0: a = 1/4, and the value 1/4 − 1/8.
-    alpha = maximise(np.diag([0.0, 4.0]), np.array([0.0, 1.0]), np.array([1.0, 0.0]), 1e-12)
-    np.testing.assert_allclose(alpha, [0.75, 0.25], rtol=1e-9)

@@ -43,17 +43,9 @@ def test_no_other_threshold_has_a_higher_f1(name: str, rng: np.random.Generator)
             assert f1_of(scores, relevant, threshold) == pytest.approx(best_f1(scores, relevant), abs=ATOL)
 
 
-def test_it_lies_midway_between_two_scores() -> None:
+def test_it_lies_midway_between_two_scores_and_of_several_the_highest_is_taken() -> None:
     scores, relevant = np.array([4.0, 1.0, 3.0, 0.0]), np.array([True, False, True, False])
     assert best_f1_threshold(scores, relevant) == (3.0 + 1.0) / 2
-
-
-def test_of_several_the_highest_is_taken() -> None:
     # Above 2.5: TP 1, FP 0, FN 1, F1 = 2/3. Above everything but −1: TP 2, FP 2, F1 = 4/6.
     scores, relevant = np.array([3.0, 2.0, 1.0, 0.0, -1.0]), np.array([True, False, False, True, False])
     assert best_f1_threshold(scores, relevant) == (3.0 + 2.0) / 2
-
-
-def test_where_all_are_relevant_all_are_above_it() -> None:
-    scores = np.array([0.5, -2.0, 7.0])
-    assert best_f1_threshold(scores, np.ones(3, bool)) < -2.0

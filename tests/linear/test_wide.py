@@ -13,11 +13,11 @@ from sklearn.model_selection import PredefinedSplit
 import rankwise as rw
 from rankwise.linear.candidates import HINGE, Part, Samples
 from rankwise.linear.cross_validation import Stop
-from rankwise.linear.labels import Labels
 from rankwise.linear.path import natural_C
 from rankwise.linear.pointwise import Classifier
 from rankwise.linear.ranker_data import RankerData
 from rankwise.linear.standardising import RowSpace, Standardised, standardise
+from rankwise.linear.task import Labels
 
 pytestmark = pytest.mark.usefixtures("short_search")
 RTOL = 1e-10

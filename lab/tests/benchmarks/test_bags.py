@@ -31,7 +31,8 @@ BY_NAME = {contender.name: contender for contender in CONTENDERS}
 @pytest.fixture
 def few_Cs(monkeypatch: pytest.MonkeyPatch) -> None:
     """Two values to choose from, where it does not matter which."""
-    monkeypatch.setattr(bags, "_UNITS", np.array([0.1, 1.0]))
+    monkeypatch.setattr(bags, "_N_CS", 2)
+    monkeypatch.setattr(bags, "_GRID", (-1.0, 0.0))
 
 
 # Reading

@@ -76,7 +76,8 @@ def _prepare(name: str, patch: pytest.MonkeyPatch, package: Callable[..., None],
     elif name == "bags":
         lines = [f"{int(k % 3 == 0)},{k},{x},{y}" for k in range(30) for x, y in rng.normal(k % 3 == 0, 1.0, (2, 2))]
         package("mil", "data/datasets/csv/musk1.csv", "\n".join(lines) + "\n")
-        patch.setattr(bags, "_UNITS", np.array([0.1, 1.0]))
+        patch.setattr(bags, "_N_CS", 2)
+        patch.setattr(bags, "_GRID", (-1.0, 0.0))
         patch.setattr(bags, "CONTENDERS", [one for one in bags.CONTENDERS if one.name in ("latent-ap", "mean-ap")])
     elif name == "finetune":
         pytest.importorskip("torch")

@@ -41,7 +41,7 @@ def test_C_is_chosen_as_RankSVMCV_chooses_it(part: Part, loss: str, metric: str)
         ends = ACTION.ends_zero_one if loss == "zero-one" else ACTION.ends
         np.testing.assert_allclose(Cs, natural * 10.0 ** np.linspace(*ends, ACTION.Cs))
         judge = RankSVMCV(loss, Cs, cv=ACTION.folds, scoring=metric, tol=ACTION.tol).fit(X, y)
-        np.testing.assert_allclose(found["folds"], judge.scores_[0], rtol=1e-12)
+        np.testing.assert_allclose(found["folds"], judge.scores_, rtol=1e-12)
         assert found["C"] == judge.C_
         assert found["cv"] == pytest.approx(judge.best_score_)
         assert found["at_edge"] == (judge.C_ in (Cs[0], Cs[-1]))

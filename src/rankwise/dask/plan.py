@@ -12,8 +12,7 @@ from rankwise.arguments import as_truth
 from rankwise.dask.faults import fault_of
 from rankwise.distributed.exchange import Exchange, Joined
 from rankwise.distributed.part import Large, is_large
-from rankwise.linear.labels import as_labels
-from rankwise.linear.task import share_of_queries
+from rankwise.linear.task import as_labels, share_of_queries
 from rankwise.metrics.loss import Loss
 from rankwise.metrics.thresholds import Levels, check_number, weigh_levels
 from rankwise.queries import Truth, group

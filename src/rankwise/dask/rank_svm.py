@@ -22,7 +22,7 @@ from rankwise.dask.plan import Counts, Meaning
 from rankwise.dask.task import DaskObjective, pose
 from rankwise.documenting import documented
 from rankwise.linear.base import between, ranks_of
-from rankwise.linear.cutting_plane import Settings, cutting_plane
+from rankwise.linear.cutting_plane import cutting_plane
 from rankwise.linear.features import INTERCEPT, Vector
 from rankwise.linear.rank_svm import RankSVM
 from rankwise.metrics.loss import Loss
@@ -162,9 +162,10 @@ class DaskRankSVM(RankSVM):
         best: list[Vector] = []
         with closing(Progress(f"DaskRankSVM {loss.name}, C={self.C_:.4g}")) as progress:
             report = (lambda step: progress.say(str(step))) if self.verbose else None
-            settings = Settings(float(self.tol), int(self.max_iter), start, report, best=best.append)
             try:
-                result = cutting_plane(objective, self.C_, settings)
+                result = cutting_plane(
+                    objective, self.C_, self.tol, self.max_iter, start, report=report, best=best.append
+                )
                 self.exchanged_ = vars(parts.traffic).copy()
                 self._take(result.coef)
                 if not learns and self.fit_intercept:

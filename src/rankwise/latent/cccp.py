@@ -27,7 +27,7 @@ from scipy.sparse import issparse, vstack
 from rankwise.latent.bags import Bags
 from rankwise.latent.blocks import Indices, take_rows
 from rankwise.linear.bundle import Bundle, Planes
-from rankwise.linear.cutting_plane import ROUNDING_RULES, Settings, cutting_plane
+from rankwise.linear.cutting_plane import ROUNDING_RULES, cutting_plane
 from rankwise.linear.features import Vector, as_features, with_intercept
 from rankwise.linear.objective import Clock, Objective, risk_of
 from rankwise.linear.task import Task
@@ -228,8 +228,7 @@ def _round(problem: Problem, state: State) -> None:
     bundle = Bundle.of(state.planes)
     tol = _OF_WANTED * problem.tol
     tol = tol if state.tight else max(tol, _OF_OPEN * min(state.gap, 1.0))
-    settings = Settings(tol, problem.max_iter, state.coef)
-    result = cutting_plane(_objective(problem, state), problem.C, settings, bundle)
+    result = cutting_plane(_objective(problem, state), problem.C, tol, problem.max_iter, state.coef, bundle=bundle)
     if result.interrupted:
         raise KeyboardInterrupt
     best, best_rows, fixed = _pass(problem, result.coef, state.fixed)

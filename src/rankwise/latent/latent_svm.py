@@ -23,12 +23,11 @@ from rankwise.latent.bags import Bags, as_bags, bag_means
 from rankwise.latent.cccp import OuterStep, Problem, State, best_of
 from rankwise.latent.training import as_start, train
 from rankwise.linear.base import BaseLinearRanker, check_counts, check_numbers
-from rankwise.linear.cross_validation import Search, as_jobs, choose, metric_for, refitted, split
+from rankwise.linear.cross_validation import Search, as_jobs, metric_for, refitted, split
 from rankwise.linear.features import INTERCEPT, Vector, as_features
-from rankwise.linear.labels import Labels, two_classes
 from rankwise.linear.objective import Clock, Objective
 from rankwise.linear.path import grid_of_C, usual_C
-from rankwise.linear.task import Task, pose
+from rankwise.linear.task import Labels, Task, pose, two_classes
 from rankwise.metrics import MetricLike
 from rankwise.metrics.loss import Loss
 from rankwise.metrics.registry import LossLike, as_loss
@@ -160,7 +159,7 @@ class LatentRankSVM(BagRanker):
     {loss}
     C : float, optional
         Weight of the loss against the penalty. The default is a multiple of the natural C of the bags' means, see
-        `rankwise.linear.natural_C`. `LatentRankSVMCV` chooses it by cross-validation.
+        `rankwise.linear.grid_of_C`. `LatentRankSVMCV` chooses it by cross-validation.
     init : str, array-like or estimator, default "mean"
         First candidate of each positive bag: the best under a ranker of the bags' means ("mean"), the first ("first")
         or a random one ("random"). Or pass the candidates' numbers, an array of shape (n_bags,), or a linear model or
@@ -311,7 +310,7 @@ class LatentRankSVMCV(BagRanker):
     {loss}
     Cs : int or array-like of shape (n_Cs,), default 6
         Number of values of C to try, on a logarithmic grid around the natural C of the bags' means (see
-        `rankwise.linear.natural_C`), or the values themselves, in ascending order.
+        `rankwise.linear.grid_of_C`), or the values themselves, in ascending order.
     init, outer_tol, max_outer, checkpoint, random_state, method, tol, max_iter, scale : optional
         As in `LatentRankSVM`. Candidates' numbers in `init` are split into folds together with the bags. There is one
         checkpoint for every fit of the search. `random_state` is also the seed for the random split into folds.
@@ -387,10 +386,10 @@ class LatentRankSVMCV(BagRanker):
         task = pose(relevant, loss, surrogate=Hinge(self.scale, self.method))
         self.Cs_ = grid_of_C(self.Cs, _of_means(checked, task), _GRID)
         timings: list[dict[str, Any]] = []
-        search = Search(folds, [metric], Labels(relevant), None, self.Cs_[None], n_jobs)
-        self.scores_ = search.scores[0]
+        search = Search(folds, metric, Labels(relevant), None, self.Cs_, n_jobs)
+        self.scores_ = search.scores
 
-        def follow(path: int, number: int) -> Iterator[NDArray[np.float64]]:
+        def follow(number: int) -> Iterator[NDArray[np.float64]]:
             train, test = folds[number]
             for C in self.Cs_.tolist():
                 single = self._single(C, init=self.init if given is None else given[train])
@@ -401,9 +400,8 @@ class LatentRankSVMCV(BagRanker):
 
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ConvergenceWarning)  # only the gap of the final model matters
-            interrupted = search.run(follow, ["LatentRankSVMCV"], tell if self.verbose else None)
-        chosen = choose(search.scores, metric, interrupted)
-        self.C_, self.best_score_ = float(self.Cs_[chosen.at]), chosen.score
+            interrupted = search.run(follow, "LatentRankSVMCV", tell if self.verbose else None)
+        self.C_, self.best_score_ = search.choose(interrupted)
         single = self._single(self.C_, verbose=self.verbose)
         interrupted = refitted(self, single, partial(single.fit, checked, relevant)) or interrupted
         timings.append(single.timing_)

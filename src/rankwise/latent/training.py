@@ -21,7 +21,7 @@ from rankwise.latent.bags import Bags, bag_means
 from rankwise.latent.blocks import Indices
 from rankwise.latent.cccp import OuterStep, Problem, State, WorkingSet, begin, minimise
 from rankwise.linear.bundle import Planes
-from rankwise.linear.cutting_plane import Settings, cutting_plane
+from rankwise.linear.cutting_plane import cutting_plane
 from rankwise.linear.features import Vector, as_features
 from rankwise.linear.objective import Clock, Objective, risk_of
 
@@ -128,7 +128,7 @@ def _begun(problem: Problem, start: Start) -> State:
 def _fitted_to_means(problem: Problem) -> Vector:
     """Return the coefficients of a ranker of the bags' means."""
     objective = Objective(as_features(bag_means(problem.bags), problem.intercept), problem.task)
-    result = cutting_plane(objective, problem.C, Settings(problem.tol, problem.max_iter))
+    result = cutting_plane(objective, problem.C, problem.tol, problem.max_iter)
     if result.interrupted:
         raise KeyboardInterrupt
     return result.coef

@@ -15,8 +15,8 @@ from rankwise.arguments import check_positive, is_whole
 from rankwise.documenting import documented
 from rankwise.io.models import ModelFile
 from rankwise.linear.features import INTERCEPT, Features, as_features
-from rankwise.linear.labels import Labels, as_labels
 from rankwise.linear.model_file import read_linear, write_linear
+from rankwise.linear.task import Labels, as_labels
 from rankwise.metrics.loss import Loss
 from rankwise.queries import group
 
@@ -44,7 +44,7 @@ class BaseLinearRanker(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         Returns
         -------
         ndarray of shape (n_samples,)
-            Scores. The higher, the more likely the sample is relevant.
+            Scores; a higher one is more likely relevant.
         """
         check_is_fitted(self, "coef_")
         X = self._checked(X, reset=False)
@@ -92,23 +92,16 @@ class BaseLinearRanker(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         Parameters
         ----------
         path : str or Path
-            File to write. An existing file is replaced.
+            File to write or replace.
         note : mapping, optional
-            More to keep in the file, as plain data. `rankwise.io.read_model(path).header["note"]` has it.
-
-        Raises
-        ------
-        sklearn.exceptions.NotFittedError
-            If the model is not fitted.
+            More plain data to keep: `rankwise.io.read_model(path).header["note"]`.
         """
         check_is_fitted(self, "coef_")
         write_linear(path, self._kind, self, note)
 
     @classmethod
     def from_file(cls, file: ModelFile, path: str | Path) -> BaseLinearRanker:
-        """Build the ranker from a model file that is already read.
-
-        To load a model, use `rankwise.load`, which calls this method.
+        """Build the ranker from a model file, as `rankwise.load` does.
 
         Parameters
         ----------
@@ -120,12 +113,7 @@ class BaseLinearRanker(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         Returns
         -------
         BaseLinearRanker
-            The fitted ranker, an instance of this class.
-
-        Raises
-        ------
-        ModelFileError
-            If the contents are damaged, or were written by an incompatible version.
+            The fitted ranker.
         """
         params, attributes = read_linear(file, path, set(cls().get_params(deep=False)))
         model = cls(**params)

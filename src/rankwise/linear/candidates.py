@@ -16,7 +16,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankwise.linear.cross_validation import Stop
-from rankwise.linear.cutting_plane import Settings
 from rankwise.linear.features import Vector
 from rankwise.linear.objective import Clock, Objective, risk_of
 from rankwise.linear.path import solve_path
@@ -27,9 +26,8 @@ from rankwise.linear.task import Task, pose
 from rankwise.metrics.loss import Loss
 from rankwise.surrogates import Smooth, Surrogate
 
-__all__ = ["HINGE", "STRENGTHS", "Part", "Samples", "Way"]
-
 HINGE = "structured hinge"
+BY_RELEVANCE = ", by relevance"
 STRENGTHS = (10.0, 3.0, 1.0, 0.3, 0.1, 0.03, 0.01)
 # Relative gap of the structured hinge. With more features than samples, it needs a plane for nearly each of these.
 _GAP, _WIDE_GAP = 1e-2, 2e-2
@@ -62,6 +60,11 @@ class Way(NamedTuple):
     width: float
     graded: bool = True
 
+    @property
+    def held(self) -> str:
+        """What the pull holds, and whether relevance replaced grades."""
+        return self.pull if self.graded else f"{self.pull}{BY_RELEVANCE}"
+
 
 class Part:
     """Paths of candidates that are fitted to samples, or to some of their rows. Their tasks are posed once."""
@@ -92,7 +95,7 @@ class Part:
         """Yield classifiers or rankers with unit spread for ascending C."""
         if name == HINGE:
             gap = _WIDE_GAP if isinstance(self._features, RowSpace) else _GAP
-            for result in solve_path(self.risk(), np.array(Cs), Settings(gap, 1000, report=self._stop.check)):
+            for result in solve_path(self.risk(), np.array(Cs), tol=gap, max_iter=1000, report=self._stop.check):
                 yield self.unit(result.coef)
             return
         weights = np.zeros(self.relevant.size)
@@ -104,7 +107,7 @@ class Part:
     def refined(self, start: Vector, way: Way) -> Iterator[Vector]:
         """Yield refinements with unit spread for falling strength, each started where the last ended."""
         task = self._graded if way.graded else self._task
-        task = task.by(surrogate=self._samples.surrogate or Smooth(way.width, soft_ranks=False))
+        task = task.by(self._samples.surrogate or Smooth(way.width, soft_ranks=False))
         pulled = (self._on_scores if way.pull == "scores" else self._on_weights)(task, start)
         point = start
         for strength in STRENGTHS:

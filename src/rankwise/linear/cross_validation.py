@@ -17,7 +17,7 @@ from sklearn.model_selection import GroupKFold, StratifiedKFold, check_cv
 
 from rankwise.arguments import as_array, as_threads, is_whole
 from rankwise.linear.features import Vector
-from rankwise.linear.labels import Labels
+from rankwise.linear.task import Labels
 from rankwise.metrics import Metric, MetricLike, as_metric
 from rankwise.metrics.base import mean_of, measured_by
 from rankwise.metrics.loss import Loss
@@ -25,7 +25,6 @@ from rankwise.queries import as_queries, group
 
 Item = TypeVar("Item")
 Rows = NDArray[np.int64]
-Scoring = MetricLike | list[MetricLike] | tuple[MetricLike, ...] | None
 # Attributes that the final fit sets.
 _FITTED = ("coef_", "intercept_", "objective_", "dual_", "gap_", "n_iter_", "converged_", "history_")
 
@@ -100,19 +99,6 @@ def metric_for(loss: Loss, scoring: MetricLike | None) -> Metric:
     return as_metric(loss if scoring is None and loss.has_discount else scoring or "ap")
 
 
-def metrics_for(loss: Loss, scoring: Scoring) -> list[Metric]:
-    """Return the metrics to measure, of which the first one chooses."""
-    if not isinstance(scoring, list | tuple):
-        return [metric_for(loss, scoring)]
-    metrics = [as_metric(one) for one in scoring]
-    names = [metric.name for metric in metrics]
-    if not names:
-        raise ValueError("scoring is an empty list; pass a metric, or several of which the first one chooses")
-    if len(set(names)) < len(names):
-        raise ValueError(f"scoring lists a metric twice: {', '.join(names)}; list each metric once")
-    return metrics
-
-
 def judges(
     metric: Metric, truth: NDArray[Any], qid: NDArray[Any] | None, folds: Sequence[Fold]
 ) -> list[Callable[[Vector], Vector]]:
@@ -144,80 +130,64 @@ def together(paths: Sequence[Iterator[Item]], n_jobs: int, stop: Stop) -> Iterat
             yield found
 
 
-class Candidate(NamedTuple):
-    """A path and a candidate on it by their positions, and the mean score over the folds."""
-
-    path: int
-    at: int
-    score: float
-
-
 @dataclass(eq=False)
 class Search:
-    """Paths of ascending C, one for each loss, followed on all folds at once and scored on what these leave out.
+    """A path of ascending C, followed on all folds at once and scored on what these leave out.
 
-    Cs: (n_paths, n_Cs). scores_by: by metric name, (n_paths, n_Cs, n_folds), NaN where nothing is measured. The first
-    metric chooses.
+    scores: (n_Cs, n_folds), NaN where nothing is measured.
     """
 
     folds: list[Fold]
-    metrics: list[Metric]
+    metric: Metric
     labels: Labels
     qid: ArrayLike | None
-    Cs: NDArray[np.float64]
+    Cs: Vector
     n_jobs: int = 1
     stop: Stop = field(default_factory=Stop)
 
     def __post_init__(self) -> None:
-        qid = None if self.qid is None else as_array(self.qid, "qid")
-        by_metric = [judges(metric, metric.truth(*self.labels), qid, self.folds) for metric in self.metrics]
-        self._judges = list(zip(*by_metric, strict=True))
-        self._scores = np.full((len(self.metrics), *self.Cs.shape, len(self.folds)), np.nan)
-        self.scores_by = dict(zip([metric.name for metric in self.metrics], self._scores, strict=True))
-        self.scores = self._scores[0]
+        self.scores = np.full((self.Cs.size, len(self.folds)), np.nan)
 
-    def run(
-        self, follow: Callable[[int, int], Iterator[Vector]], names: Sequence[str], say: Callable[[str], None] | None
-    ) -> bool:
-        """Score all candidates; return whether this was interrupted. What is measured by then stays.
+    def run(self, follow: Callable[[int], Iterator[Vector]], name: str, say: Callable[[str], None] | None) -> bool:
+        """Score all C; return whether this was interrupted. What is measured by then stays.
 
-        follow(path, fold) yields the scores of the samples that the fold leaves out, C after C. It raises
-        KeyboardInterrupt if `stop` is set. names: of the paths. say: called with a line of text for every C.
+        follow(fold) yields the scores of the samples that the fold leaves out, C after C. It raises KeyboardInterrupt
+        if `stop` is set. say: called with a line of text for every C, which begins with the name.
         """
+        qid = None if self.qid is None else as_array(self.qid, "qid")
+        each = judges(self.metric, self.metric.truth(*self.labels), qid, self.folds)
+
+        def judged(fold: int) -> Iterator[float]:
+            for scores in follow(fold):
+                yield mean_of(self.metric, each[fold](scores), "skip")
+
         try:
-            for path, name in enumerate(names):
-                judged = [self._judged(fold, follow(path, fold)) for fold in range(len(self.folds))]
-                for k, found in enumerate(together(judged, self.n_jobs, self.stop)):
-                    self._scores[:, path, k] = np.transpose(found)
-                    if say is not None:
-                        mean = mean_of(self.metrics[0], self.scores[path, k], "skip")
-                        say(f"{name}, C = {self.Cs[path, k]:.3g}: {self.metrics[0].name} {mean:.4f}")
+            paths = [judged(fold) for fold in range(len(self.folds))]
+            for k, found in enumerate(together(paths, self.n_jobs, self.stop)):
+                self.scores[k] = found
+                if say is not None:
+                    mean = mean_of(self.metric, self.scores[k], "skip")
+                    say(f"{name}, C = {self.Cs[k]:.3g}: {self.metric.name} {mean:.4f}")
         except KeyboardInterrupt:
             return True
         return False
 
-    def _judged(self, fold: int, path: Iterator[Vector]) -> Iterator[list[float]]:
-        for scores in path:
-            judged = zip(self.metrics, self._judges[fold], strict=True)
-            yield [mean_of(metric, judge(scores), "skip") for metric, judge in judged]
+    def choose(self, interrupted: bool) -> tuple[float, float]:
+        """Return the C with the highest mean score over the folds, of equal ones the smallest, and this score.
 
-
-def choose(scores: NDArray[np.float64], metric: Metric, interrupted: bool = False) -> Candidate:
-    """Choose the candidate with the highest mean score over the folds; of equal ones, the first.
-
-    scores: (n_paths, n_candidates, n_folds), NaN if not measured. Only candidates that are measured on the largest
-    number of folds take part. metric, interrupted: for the error if nothing is measured.
-    """
-    measured = np.isfinite(scores).sum(axis=2)
-    if not measured.any():
-        if interrupted:
-            raise KeyboardInterrupt("interrupted before any C was measured")
-        raise ValueError(
-            f"no fold of cv leaves out samples that {metric.name} can judge; pass a cv whose folds leave out positives"
-        )
-    mean = np.where(measured == measured.max(), np.nansum(scores, axis=2) / np.maximum(measured, 1), -np.inf)
-    path, at = np.unravel_index(int(np.argmax(mean)), mean.shape)
-    return Candidate(int(path), int(at), float(mean[path, at]))
+        Only C that are measured on the largest number of folds take part.
+        """
+        measured = np.isfinite(self.scores).sum(axis=1)
+        if not measured.any():
+            if interrupted:
+                raise KeyboardInterrupt("interrupted before any C was measured")
+            raise ValueError(
+                f"no fold of cv leaves out samples that {self.metric.name} can judge; pass a cv whose folds leave out "
+                "positives"
+            )
+        sums = np.where(measured == measured.max(), np.nansum(self.scores, axis=1), -np.inf)
+        best = int(np.argmax(sums / measured.max()))
+        return float(self.Cs[best]), float(sums[best] / measured.max())
 
 
 def refitted(model: Any, single: Any, fit: Callable[[], Any]) -> bool:

@@ -17,9 +17,7 @@ from numpy.typing import NDArray
 
 from rankwise.linear.bundle import Bundle
 from rankwise.linear.features import Vector
-from rankwise.linear.objective import Clock, LinearRisk
-
-__all__ = ["ROUNDING_RULES", "Settings", "SolverResult", "Step", "cutting_plane"]
+from rankwise.linear.objective import LinearRisk
 
 # How far from the best point towards the model's minimiser the next plane is taken: at first, at least, at most. Then
 # the factors of this stride after a step that found a better point, and after one that did not.
@@ -53,41 +51,6 @@ class Step(NamedTuple):
         )
 
 
-@dataclass(frozen=True)
-class Settings:
-    """Settings of `cutting_plane`.
-
-    Parameters
-    ----------
-    tol : float, default 1e-3
-        Relative duality gap at which to stop.
-    max_iter : int, default 10000
-        Maximum number of iterations.
-    start : ndarray of shape (n_coefs,), optional
-        Coefficients to start at. The default is 0.
-    report : callable, optional
-        Called after every iteration with its progress: iteration, primal, dual, gap, planes, calls and seconds.
-    best : callable, optional
-        Called with the coefficients whenever they are the best so far.
-
-    See Also
-    --------
-    cutting_plane : The solver.
-
-    Examples
-    --------
-    >>> from rankwise.linear import Settings
-    >>> Settings(tol=1e-4).max_iter
-    10000
-    """
-
-    tol: float = 1e-3
-    max_iter: int = 10_000
-    start: Vector | None = None
-    report: Callable[[Step], None] | None = None
-    best: Callable[[Vector], None] | None = None
-
-
 @dataclass(eq=False)
 class SolverResult:
     """The best coefficients v, (n_coefs,), and the bounds that certify them: dual ≤ min F ≤ primal = F(v).
@@ -96,9 +59,10 @@ class SolverResult:
     """
 
     objective: LinearRisk
-    settings: Settings
     C: float
+    tol: float
     coef: Vector
+    best: Callable[[Vector], None] | None = None
     primal: float = np.inf
     dual: float = 0.0
     steps: list[Step] = field(default_factory=list)
@@ -118,17 +82,12 @@ class SolverResult:
     @property
     def converged(self) -> bool:
         """Whether the gap is small enough."""
-        return self.gap <= self.settings.tol
+        return self.gap <= self.tol
 
     @property
     def n_iter(self) -> int:
         """Number of iterations."""
         return len(self.steps)
-
-    @property
-    def clock(self) -> Clock:
-        """Time and calls of the objective."""
-        return self.objective.clock
 
     @property
     def history(self) -> dict[str, NDArray[Any]]:
@@ -141,8 +100,8 @@ class SolverResult:
         if primal >= self.primal:
             return False
         self.coef, self.primal = v, primal
-        if self.settings.best is not None:
-            self.settings.best(v)
+        if self.best is not None:
+            self.best(v)
         return True
 
     def leave_zero(self, v: Vector) -> None:
@@ -150,16 +109,26 @@ class SolverResult:
         if not self.coef.any():
             self.offer(v, self.objective.evaluate(v).risk)
 
-    def record(self, planes: int) -> None:
+    def record(self, planes: int, report: Callable[[Step], None] | None) -> None:
         """Close an iteration."""
         self.seconds = time.perf_counter() - self.started
-        step = Step(self.n_iter + 1, self.primal, self.dual, self.gap, planes, self.clock.calls, self.seconds)
+        step = Step(self.n_iter + 1, self.primal, self.dual, self.gap, planes, self.objective.clock.calls, self.seconds)
         self.steps.append(step)
-        if self.settings.report is not None:
-            self.settings.report(step)
+        if report is not None:
+            report(step)
 
 
-def cutting_plane(objective: LinearRisk, C: float, settings: Settings, bundle: Bundle | None = None) -> SolverResult:
+def cutting_plane(
+    objective: LinearRisk,
+    C: float,
+    tol: float = 1e-3,
+    max_iter: int = 10_000,
+    start: Vector | None = None,
+    *,
+    report: Callable[[Step], None] | None = None,
+    best: Callable[[Vector], None] | None = None,
+    bundle: Bundle | None = None,
+) -> SolverResult:
     """Minimise ½‖v‖² + C·risk(v) to a certified gap.
 
     Parameters
@@ -168,8 +137,16 @@ def cutting_plane(objective: LinearRisk, C: float, settings: Settings, bundle: B
         Risk of a linear ranker, such as an `Objective`.
     C : float
         Weight of the risk.
-    settings : Settings
-        Tolerance, start and reports.
+    tol : float, default 1e-3
+        Relative duality gap at which to stop.
+    max_iter : int, default 10000
+        Maximum number of iterations.
+    start : ndarray of shape (n_coefs,), optional
+        Coefficients to start at. The default is 0.
+    report : callable, optional
+        Called after every iteration with iteration, primal, dual, gap, planes, calls and seconds.
+    best : callable, optional
+        Called with the coefficients whenever they are the best so far.
     bundle : Bundle, optional
         Planes under the same risk, found for another C; new ones are added.
 
@@ -187,29 +164,29 @@ def cutting_plane(objective: LinearRisk, C: float, settings: Settings, bundle: B
     --------
     >>> import numpy as np
     >>> from rankwise import AveragePrecision
-    >>> from rankwise.linear import Objective, Settings, as_features, cutting_plane, pose
+    >>> from rankwise.linear import Objective, as_features, cutting_plane, pose
     >>> X, relevant = np.array([[0.0], [1.0], [2.0]]), np.array([False, False, True])
     >>> objective = Objective(as_features(X), pose(relevant, AveragePrecision()))
-    >>> result = cutting_plane(objective, 10.0, Settings(tol=1e-6))
+    >>> result = cutting_plane(objective, 10.0, tol=1e-6)
     >>> result.converged, objective.scores(result.coef).argmax().item()
     (True, 2)
     """
     bundle = Bundle(objective.n_coefs) if bundle is None else bundle
-    start = np.zeros(objective.n_coefs) if settings.start is None else settings.start
-    result = SolverResult(objective, settings, C, start)
+    start = np.zeros(objective.n_coefs) if start is None else start
+    result = SolverResult(objective, C, float(tol), start, best)
     idle, stride = 0, _STRIDE
     try:
         evaluation = objective.evaluate(start)
         result.offer(start, evaluation.risk)
         bundle.add(evaluation.cut)
-        for _ in range(settings.max_iter):
+        for _ in range(max_iter):
             before = (result.primal, result.dual)
-            wanted = max(settings.tol, result.gap) * result.primal
+            wanted = max(result.tol, result.gap) * result.primal
             lowest, dual = bundle.solve(C, _MODEL_TOL * wanted)
             result.dual = max(result.dual, dual)
             if result.converged:
                 result.leave_zero(lowest)
-                result.record(bundle.n_used)
+                result.record(bundle.n_used, report)
                 break
             bundle.prune()
             point = result.coef + stride * (lowest - result.coef)
@@ -217,7 +194,7 @@ def cutting_plane(objective: LinearRisk, C: float, settings: Settings, bundle: B
             better = result.offer(point, evaluation.risk)
             stride = min(stride * _LONGER, _LONGEST) if better else max(stride * _SHORTER, _SHORTEST)
             bundle.add(evaluation.cut)
-            result.record(bundle.n_used)
+            result.record(bundle.n_used, report)
             if result.converged:
                 break
             idle = idle + 1 if before == (result.primal, result.dual) else 0
@@ -225,7 +202,7 @@ def cutting_plane(objective: LinearRisk, C: float, settings: Settings, bundle: B
                 result.reason = ROUNDING_RULES
                 break
         else:
-            result.reason = f"max_iter={settings.max_iter} reached; raise it, or lower C"
+            result.reason = f"max_iter={max_iter} reached; raise it, or lower C"
     except KeyboardInterrupt:
         if result.primal == np.inf:  # nothing was found
             raise

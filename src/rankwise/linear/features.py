@@ -46,17 +46,15 @@ class Features(Protocol):
 
 
 def as_features(X: Any, intercept: float = 0.0, whole: bool | None = None) -> Features:
-    """Wrap a feature matrix for training.
-
-    The matrix is not converted: float32 data and memory maps are read block by block.
+    """Wrap a feature matrix for training, without converting it.
 
     Parameters
     ----------
     X : ndarray, CSR matrix or CSC matrix of shape (n_samples, n_features)
-        Features. They must be finite, which is not checked here.
+        Finite features.
     intercept : float, default 0.0
-        Value of one more, constant column, whose coefficient is the intercept divided by this value, such as
-        `INTERCEPT`. The larger the value, the less the intercept is penalised. 0 appends no column.
+        Value of one more, constant column, such as `INTERCEPT`, whose coefficient is the intercept divided by it. The
+        larger the value, the less the intercept is penalised. 0 appends no column.
     whole : bool, optional
         Whether all entries are small whole numbers, which are summed exactly. By default this is found out.
 

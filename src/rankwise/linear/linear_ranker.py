@@ -20,18 +20,15 @@ from rankwise.linear.base import BaseLinearRanker
 from rankwise.linear.candidates import Samples
 from rankwise.linear.cross_validation import Fold, as_jobs
 from rankwise.linear.features import Vector, one_thread_each
-from rankwise.linear.labels import Labels
 from rankwise.linear.ranker_data import RankerData, refined_by
 from rankwise.linear.standardising import RowSpace, Standardised, standardise
-from rankwise.linear.task import pose
+from rankwise.linear.task import Labels, pose
 from rankwise.linear.tuning import Search, Values, values_of
 from rankwise.linear.tuning_report import TuningReport, check_columns, columns_of
 from rankwise.metrics import Metric, MetricLike, as_metric
 from rankwise.metrics.registry import as_loss
 from rankwise.progress import Progress
 from rankwise.surrogates import Surrogate
-
-__all__ = ["LinearRanker"]
 
 # Data with fewer entries than this are small. They also get starts with balanced classes, and are split into folds so
 # often.
@@ -44,34 +41,32 @@ _STARTS, _BALANCED = ("logistic", "squared hinge"), ("balanced logistic", "balan
 class LinearRanker(BaseLinearRanker):
     """Linear ranker that tunes itself for a ranking metric.
 
-    This is the estimator to start with: name the metric, and `fit` does the rest, without scaled features or a grid
-    search. It is for imbalanced binary classification (all samples form one ranking) and for learning to rank (`qid`).
+    This is the estimator to start with, for imbalanced binary classification (all samples form one ranking) and for
+    learning to rank (`qid`): name the metric, and `fit` scales the features and finds all else.
 
     Parameters
     ----------
     metric : str, Metric or callable, default "ap"
         Metric to train for and to compare candidates by: a name of `rankwise.metrics.METRICS`, such as "ap" (average
-        precision) or "ndcg@10"; "map", which is "ap" averaged over queries and needs `qid`; or a scikit-learn scorer,
-        scorer(estimator, X, y). Candidates are refined by the smooth loss of AP, NDCG, MRR or AUC, otherwise by AP's.
+        precision) or "ndcg@10"; "map", which is "ap" averaged over queries; or a scikit-learn scorer.
     cv : int or cross-validation splitter, default 5
-        Number of folds, at least 2, or a splitter. Folds keep queries whole; without queries they are stratified. There
-        are never more folds than positive samples, and small data are split three times with different seeds.
+        Folds, which keep queries whole or else are stratified. A number of folds is at most that of the positives, and
+        small data are split three times.
     n_jobs : int, optional
-        Number of folds that are fitted at the same time, in threads. -1 uses all processors, and the default is one.
+        Number of folds to fit at the same time, in threads; -1 uses all processors. The default is one.
     random_state : int, default 0
-        Seed for the random split into folds, and for the choice of the samples to search on if there are very many.
+        Seed for the folds, and for the samples to search on if there are very many.
     {verbose}
     surrogate : Surrogate, optional
-        A differentiable surrogate of your own, by which candidates are refined. The default is `Smooth` with several
-        widths.
+        A differentiable surrogate to refine candidates by. The default is `Smooth` with several widths.
 
     Attributes
     ----------
     {learnt}
     report_ : TuningReport
-        All candidates, with their scores in every fold and their weights in the final ranker. Print it for a table.
+        All candidates, with their scores on every fold and their weights in the ranker. Print it for a table.
     best_score_ : float
-        Score of the best single candidate, averaged over the folds. NaN if there are too few samples for two folds.
+        Mean score of the best candidate over the folds; NaN if there are too few samples for two folds.
     metric_ : str
         Name of the metric, or "score" for a scorer.
     history_ : dict of str to ndarray
@@ -87,15 +82,11 @@ class LinearRanker(BaseLinearRanker):
 
     Notes
     -----
-    `fit` scales the features and then tries many candidates: logistic regressions, linear SVMs with squared hinge, and
-    structured hinges of the ranking loss, each with several strengths of regularisation. The weighted mean of the best
-    ones is refined by gradient steps on a smooth version of the metric's loss, see `rankwise.smooth_loss`.
-
-    Cross-validation compares the candidates by the metric. The final ranker is not the single winner. It is the mean
-    of the candidates' coefficients, fitted to all samples and weighted by exp(−z/¾), where z tells how many standard
-    errors a candidate is worse than the best one. This makes the choice robust if there are few positive samples.
-
-    The search uses at most 32,768 samples (200,000 if there are queries). The final fits use all samples.
+    The candidates are logistic regressions, linear SVMs with squared hinge and structured hinges of the ranking loss,
+    each with several strengths of regularisation, and refinements of their mean by the smooth loss of AP, NDCG, MRR or
+    AUC (of AP for other metrics). Cross-validation compares them by the metric, on at most 32,768 samples (200,000 if
+    there are queries). The ranker is the mean of the candidates, fitted to all samples and weighted by exp(−z/¾), where
+    z tells by how many standard errors a candidate is worse than the best one.
 
     Examples
     --------
@@ -122,28 +113,19 @@ class LinearRanker(BaseLinearRanker):
     ) -> LinearRanker:
         """Fit the ranker to labelled samples.
 
-        If you press Ctrl-C during the search, `fit` stops the search, does the final fits with the candidates that it
-        has compared so far, and then raises KeyboardInterrupt. If you press Ctrl-C again, it keeps what is fitted by
-        then. Either way the model is usable, unless nothing was fitted yet.
+        Ctrl-C ends the search; `fit` then does the final fits with the candidates compared so far and raises
+        KeyboardInterrupt. A second Ctrl-C keeps what is fitted by then.
 
         Parameters
         ----------
         X : array-like or sparse matrix of shape (n_samples, n_features)
-            Samples. Data in float32, sparse matrices and memory-mapped arrays are used without conversion. The
-            features need not be scaled.
+            Samples, whose features need not be scaled. Float32, sparse and memory-mapped data are not converted.
         {of_samples}
 
         Returns
         -------
         LinearRanker
             The fitted ranker itself.
-
-        Raises
-        ------
-        ValueError
-            If a parameter is invalid, or if the data cannot be ranked, for example because there is only one class.
-        KeyboardInterrupt
-            After Ctrl-C.
         """
         started = time.perf_counter()
         if not is_whole(self.random_state) or self.random_state < 0:
@@ -153,25 +135,21 @@ class LinearRanker(BaseLinearRanker):
         metric = None if metric is None else metric.for_grades(labels.grades)
         data = self._data(labels, qid, query_weight, metric)
         with one_thread_each(), closing(Progress(type(self).__name__)) as progress:
-            interrupted = self._fit(X, data, metric, n_jobs, progress.say if self.verbose else None)
+            interrupted = self._fit(X, data, metric, n_jobs, progress.say if self.verbose else lambda text: None)
         self.timing_["total"] = time.perf_counter() - started
         if interrupted:
             raise KeyboardInterrupt
         return self
 
-    def _fit(
-        self, X: Any, data: RankerData, metric: Metric | None, n_jobs: int, say: Callable[[str], None] | None
-    ) -> bool:
+    def _fit(self, X: Any, data: RankerData, metric: Metric | None, n_jobs: int, say: Callable[[str], None]) -> bool:
         """Search, do the final fits, and return whether this was interrupted."""
         started = time.perf_counter()
         rows = data.searched(self.random_state)
         if rows is None:
-            search = self._search(X, data, metric, n_jobs)
+            search = self._search(X, data, metric, n_jobs, say)
         else:
             part = np.asarray(X[rows]) if isinstance(X, np.ndarray) else X[rows]  # in memory, also of a memory map
-            search = self._search(part, data.part(rows), metric, n_jobs)
-        if say is not None:
-            search.say = say
+            search = self._search(part, data.part(rows), metric, n_jobs, say)
         interrupted = search.run()
         searched = time.perf_counter()
         if rows is not None:
@@ -187,13 +165,7 @@ class LinearRanker(BaseLinearRanker):
 
     @property
     def report_(self) -> TuningReport:
-        """Report on all candidates that were tried.
-
-        Returns
-        -------
-        TuningReport
-            Candidates with their scores in every fold and their weights in the final ranker.
-        """
+        """All candidates that were tried, as a table."""
         if not hasattr(self, "history_"):
             raise AttributeError("report_ is only available after fit; call fit first")
         return TuningReport(self.history_, self.metric_)
@@ -239,7 +211,9 @@ class LinearRanker(BaseLinearRanker):
             own.accepts(loss)
         return Samples(standardise(X), data, data.row_weights, loss, own)
 
-    def _search(self, X: Any, data: RankerData, metric: Metric | None, n_jobs: int) -> Search:
+    def _search(
+        self, X: Any, data: RankerData, metric: Metric | None, n_jobs: int, say: Callable[[str], None]
+    ) -> Search:
         is_small = X.shape[0] * X.shape[1] < _SMALL
         repeats = _REPEATS if is_small and (self.cv is None or is_whole(self.cv)) else 1
         folds = data.folds(self.cv, self.random_state, repeats)
@@ -249,7 +223,7 @@ class LinearRanker(BaseLinearRanker):
         else:
             values = values_of(metric, data, folds)
         starts = (*_STARTS, *_BALANCED) if is_small else _STARTS
-        return Search(samples, folds, values, repeats, starts, n_jobs)
+        return Search(samples, folds, values, repeats, starts, n_jobs, say)
 
     def _scorer(self, X: Any, data: RankerData, features: Standardised | RowSpace, fold: Fold) -> Values:
         """Return a function of coefficients that calls the scorer with such a ranker on what a fold leaves out."""

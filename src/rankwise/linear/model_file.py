@@ -19,8 +19,7 @@ from rankwise.metrics.registry import as_loss, as_metric
 # Fitted attributes that are stored as arrays, and those stored as numbers, booleans or dictionaries.
 _ARRAYS = ("coef_", "intercept_", "classes_", "feature_names_in_", "Cs_", "scores_")
 _BOUNDS = ("objective_", "dual_", "gap_", "n_iter_", "converged_")
-_PLAIN = ("n_features_in_", *_BOUNDS, "timing_", "C_", "loss_", "metric_", "best_score_", "best_by_")
-_BY = "scores_by_"  # in the order of the names in best_by_, sorted
+_PLAIN = ("n_features_in_", *_BOUNDS, "timing_", "C_", "metric_", "best_score_")
 _HISTORY = "history."
 _NEEDED = ("coef_", "intercept_", "classes_")
 # Parameters of 0.2.0 that are gone.
@@ -33,8 +32,6 @@ def write_linear(path: str | Path, kind: str, model: Any, note: Mapping[str, Any
     params = {name: _plain(value) for name, value in model.get_params(deep=False).items()}
     arrays = {name: _storable(getattr(model, name)) for name in _ARRAYS if hasattr(model, name)}
     arrays |= {_HISTORY + name: values for name, values in model.history_.items()}
-    if hasattr(model, _BY):
-        arrays[_BY] = np.stack([values for _, values in sorted(getattr(model, _BY).items())])
     learnt = {name: _plain(getattr(model, name)) for name in _PLAIN if hasattr(model, name)}
     header = {
         "params": {name: value for name, value in params.items() if value is not _NOT_PLAIN},
@@ -58,7 +55,7 @@ def read_linear(file: ModelFile, path: str | Path, known: set[str]) -> tuple[dic
             _require(_is_plain(value) and (name != "tol" or (is_number(value) and value > 0.0)), name, value)
         for name in set(_PLAIN) & set(learnt):
             _require(_is_learnt(name, learnt[name]), name, learnt[name])
-        return params, _attributes(file.arrays, learnt)
+        return params, _attributes(file.arrays, learnt) | _of_one_loss(params, learnt, file.arrays)
     except _DamagedError as error:
         raise ModelFileError(f"{path}: {error}; copy it again, or save the model again") from None
 
@@ -107,12 +104,27 @@ def _attributes(arrays: Mapping[str, NDArray[Any]], learnt: dict[str, Any]) -> d
     ):
         raise _DamagedError("the history is not made of columns of numbers of equal length")
     found["history_"] = history
-    if _BY in arrays:
-        metrics = sorted(learnt.get("best_by_", {}))
-        if arrays[_BY].shape != (len(metrics), *arrays.get("scores_", arrays[_BY]).shape):
-            raise _DamagedError(f"scores_by_ does not match the metrics {shown(metrics)}")
-        found[_BY] = dict(zip(metrics, arrays[_BY], strict=True))
     return found
+
+
+def _of_one_loss(
+    params: dict[str, Any], learnt: dict[str, Any], arrays: Mapping[str, NDArray[Any]]
+) -> dict[str, NDArray[Any]]:
+    """Return Cs_, (n_Cs,), and scores_, (n_Cs, n_folds), if a file has them.
+
+    In 0.2.0 both had one more axis, of losses to choose from, and `scoring` may have been a list whose first one chose.
+    """
+    losses = params.get("loss")
+    path = losses.index(learnt["loss_"]) if isinstance(losses, list) and learnt.get("loss_") in losses else 0
+    for name in ("loss", "scoring"):
+        if isinstance(params.get(name), list) and params[name]:
+            params[name] = params[name][path if name == "loss" else 0]
+    axes = {"Cs_": 1, "scores_": 2}
+    return {
+        name: arrays[name][path]
+        for name, n in axes.items()
+        if name in arrays and arrays[name].ndim == n + 1 and path < len(arrays[name])
+    }
 
 
 def _is_plain(value: Any, depth: int = 3) -> bool:
@@ -126,14 +138,9 @@ def _is_plain(value: Any, depth: int = 3) -> bool:
 
 def _is_learnt(name: str, value: Any) -> bool:
     """Return whether a value has the type that belongs to its name."""
-    if name == "best_by_":  # what each metric chose
-        kinds = {"loss": str, "C": float, "score": float}
-        return isinstance(value, dict) and all(
-            isinstance(one, dict) and {key: type(part) for key, part in one.items()} == kinds for one in value.values()
-        )
     if name == "timing_":
         return isinstance(value, dict) and all(is_number(part) and _is_plain(part) for part in value.values())
-    kind = {"loss_": str, "metric_": str, "converged_": bool}.get(name)
+    kind = {"metric_": str, "converged_": bool}.get(name)
     return _is_plain(value) and (is_number(value) if kind is None else isinstance(value, kind))
 
 

@@ -83,13 +83,7 @@ def evaluation_of(risk: float, offset: float, normal: Vector) -> Evaluation:
 
 @dataclass(eq=False)
 class Objective:
-    """Risk of a linear ranker on a task, as solvers minimise it.
-
-    With X the features, J_q the structured hinge of query q and ω_q its weight,
-
-        F(v) = ½‖v‖² + C·risk(v),    risk(v) = Σ_q ω_q J_q(X v).
-
-    The objective holds risk(v). The solver adds the penalty and C.
+    """Risk of a linear ranker on a task: Σ_q ω_q J_q(X v). The solver adds ½‖v‖² and C.
 
     Parameters
     ----------
@@ -102,7 +96,6 @@ class Objective:
 
     See Also
     --------
-    natural_C : A scale for C that suits an objective.
     cutting_plane : Minimise an objective.
 
     Examples
@@ -124,7 +117,7 @@ class Objective:
         self.n_coefs = self.features.n_coefs  # with that of the intercept, if there is one
 
     def scores(self, v: Vector) -> Vector:
-        """Score the samples by X v.
+        """Score the samples by X·v.
 
         Parameters
         ----------
@@ -155,16 +148,8 @@ class Objective:
             The risk at v.
         cut : tuple of a float and an ndarray of shape (n_coefs,)
             The plane that touches the risk there: risk(u) ≥ offset + normal·u for every u.
-
-        Raises
-        ------
-        ValueError
-            If the features are too large to be squared.
         """
-        scores, started = self.scores(v), time.perf_counter()
-        solved = self.task.inference.solve(self.task.gather(scores))
-        self.clock.count(self.task.n_queries, started)
-        risk, started = self.task.weigh(solved), time.perf_counter()
+        risk, started = risk_of(self.task, self.scores(v), self.clock), time.perf_counter()
         normal = self.features.combine(risk.gradient)
         self.clock.products += time.perf_counter() - started
         surrogate = self.task.inference.surrogate
@@ -172,7 +157,7 @@ class Objective:
         return evaluation_of(risk.value, offset, normal)
 
     def largest_score(self, v: Vector) -> float:
-        """Compute the largest absolute score, max |X·v| over all samples.
+        """Compute max |X·v| over samples.
 
         Parameters
         ----------

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from rankwise.arguments import is_whole
 from rankwise.linear.bundle import Bundle
-from rankwise.linear.cutting_plane import Settings, SolverResult, cutting_plane
+from rankwise.linear.cutting_plane import SolverResult, cutting_plane
 from rankwise.linear.objective import LinearRisk
 
 _SMALLEST = 1e-50
@@ -24,38 +24,9 @@ class NoSlopeError(ValueError):
 
 
 def natural_C(objective: LinearRisk) -> float:
-    """Compute the natural C of an objective, which suits the scale of the features.
+    """Return 1/‖normal‖², with `normal` the slope of the risk at v = 0: a C that suits the scale of the features.
 
-    With `normal` the slope of the risk at v = 0, it is 1/‖normal‖²: the C at which one step down this slope would
-    undo a loss of 1. Multiples of it make a grid of C that does not depend on the scale of the features.
-
-    Parameters
-    ----------
-    objective : LinearRisk
-        Risk of a linear ranker, such as an `Objective`.
-
-    Returns
-    -------
-    float
-        The natural C.
-
-    Raises
-    ------
-    ValueError
-        If no feature tells positives from negatives, or if the features are too small to be squared.
-
-    See Also
-    --------
-    grid_of_C : Values of C around the natural one.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from rankwise import AveragePrecision
-    >>> from rankwise.linear import Objective, as_features, natural_C, pose
-    >>> task = pose(np.array([True, False]), AveragePrecision())
-    >>> natural_C(Objective(as_features(np.array([[10.0], [0.0]])), task))
-    0.0025
+    With it, one step down this slope would undo a loss of 1.
     """
     normal = objective.evaluate(np.zeros(objective.n_coefs)).cut.normal
     if 0.0 < np.abs(normal).max(initial=0.0) < _SMALLEST:
@@ -85,7 +56,8 @@ def grid_of_C(Cs: int | ArrayLike, objective: LinearRisk, ends: tuple[float, flo
     Cs : int or array-like of shape (n_Cs,)
         Number of values on a logarithmic grid, or the values themselves, in ascending order.
     objective : LinearRisk
-        Risk of a linear ranker, whose natural C is the unit of the grid.
+        Risk of a linear ranker, whose natural C is the unit of the grid: 1/‖slope‖², with the slope of the risk at
+        v = 0. With it, one step down this slope would undo a loss of 1.
     ends : tuple of float
         First and last exponent of the grid: it reaches from 10^ends[0] to 10^ends[1] times the natural C.
 
@@ -94,14 +66,9 @@ def grid_of_C(Cs: int | ArrayLike, objective: LinearRisk, ends: tuple[float, flo
     ndarray of shape (n_Cs,)
         Values of C, in ascending order.
 
-    Raises
-    ------
-    ValueError
-        If the values are not positive or not in ascending order, or if the objective has no natural C.
-
     See Also
     --------
-    natural_C : The unit of the grid.
+    cutting_plane : Minimise an objective for one C.
 
     Examples
     --------
@@ -128,17 +95,18 @@ def grid_of_C(Cs: int | ArrayLike, objective: LinearRisk, ends: tuple[float, flo
     return values
 
 
-def solve_path(objective: LinearRisk, Cs: NDArray[np.float64], settings: Settings) -> Iterator[SolverResult]:
+def solve_path(objective: LinearRisk, Cs: NDArray[np.float64], **options: Any) -> Iterator[SolverResult]:
     """Yield one result per C, in ascending order. Planes under the risk hold for every C, so the bundle is kept.
 
-    Ctrl-C raises KeyboardInterrupt here.
+    options: of `cutting_plane`. Ctrl-C raises KeyboardInterrupt here.
     """
     bundle: Bundle | None = Bundle(objective.n_coefs)
+    start = None
     for C in Cs.tolist():
-        result = cutting_plane(objective, C, settings, bundle)
+        result = cutting_plane(objective, C, start=start, bundle=bundle, **options)
         if result.interrupted:
             raise KeyboardInterrupt
-        settings = replace(settings, start=result.coef)
+        start = result.coef
         if Cs[-1] == C:
             bundle = None  # others use the memory while this one waits to be closed
         yield result

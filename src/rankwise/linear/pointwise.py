@@ -18,8 +18,6 @@ from scipy.optimize import minimize
 from rankwise.linear.features import Vector
 from rankwise.linear.standardising import RowSpace, Standardised
 
-__all__ = ["Classifier", "descend"]
-
 # Newton's method is faster up to so many dense features.
 _NEWTON = 128
 _NEWTON_ITERATIONS, _NEWTON_GAIN, _HALVINGS = 40, 1e-5, 20

@@ -14,7 +14,7 @@ from sklearn.exceptions import ConvergenceWarning
 from rankwise.arguments import as_threads
 from rankwise.documenting import documented
 from rankwise.linear.base import BaseLinearRanker, check_counts, check_numbers
-from rankwise.linear.cutting_plane import Settings, SolverResult, cutting_plane
+from rankwise.linear.cutting_plane import SolverResult, cutting_plane
 from rankwise.linear.features import INTERCEPT, as_features
 from rankwise.linear.objective import LinearRisk, Objective
 from rankwise.linear.path import usual_C
@@ -63,8 +63,8 @@ class RankSVM(ConvexRanker):
 
         ½‖w‖² + C·mean_q J_q(X w).
 
-    The solver stops at a certified duality gap, so the result is the optimum up to `tol`. To get a good ranker with
-    little effort, begin with `LinearRanker`.
+    The solver stops at a certified duality gap, so the result is the optimum up to `tol`. `LinearRanker` takes less
+    effort.
 
     Parameters
     ----------
@@ -72,18 +72,11 @@ class RankSVM(ConvexRanker):
         Ranking loss to minimise: "ap" (average precision), "ndcg", "ndcg@10", "mrr", "auc" or "zero-one", or a `Loss`
         of your own.
     C : float, optional
-        Weight of the loss against the penalty. Because the loss is a mean, a good C does not depend on the number of
-        samples. The default is a multiple of the data's natural C, which suits the scale of the features, see
-        `rankwise.linear.natural_C`. `RankSVMCV` chooses it by cross-validation.
-    {svm_solving}
-    surrogate : Surrogate, optional
-        A convex surrogate of your own that is never negative, in place of `Hinge(scale, method)`.
-    {fit_intercept}
-    {n_threads}
-    {verbose}
+        Weight of the loss against the penalty. The default is 256 times the natural C, which suits the scale
+        of the features (see `rankwise.linear.grid_of_C`). `RankSVMCV` chooses it by cross-validation.
+    {svm_problem}
     warm_start : bool, default False
-        Whether a further call of `fit` starts at the coefficients of the last one. This saves time if only C or `tol`
-        changes.
+        Whether a further call of `fit` starts at the coefficients of the last one.
 
     Attributes
     ----------
@@ -101,11 +94,6 @@ class RankSVM(ConvexRanker):
     RankSVMCV : Ranking SVM whose C is chosen by cross-validation.
     rankwise.structured_hinge : The structured hinge of given scores, and its gradient.
     rankwise.dask.DaskRankSVM : The same ranker for data on a Dask cluster.
-
-    Notes
-    -----
-    The structured hinge compares the true ranking with the most violating one: the ranking with the largest sum of its
-    loss and of its agreement with the scores. Such rankings are found exactly, in O(n log n) or less.
 
     Examples
     --------
@@ -126,7 +114,7 @@ class RankSVM(ConvexRanker):
     def fit(self, X: Any, y: ArrayLike, qid: ArrayLike | None = None, query_weight: ArrayLike | None = None) -> RankSVM:
         """Fit the ranker to labelled samples.
 
-        If you press Ctrl-C, `fit` keeps the best model so far, if there is one, and raises KeyboardInterrupt.
+        Ctrl-C raises KeyboardInterrupt and keeps the best model so far, if there is one.
 
         Parameters
         ----------
@@ -138,20 +126,12 @@ class RankSVM(ConvexRanker):
         RankSVM
             The fitted ranker itself.
 
-        Raises
-        ------
-        ValueError
-            If a parameter is invalid, or if the data cannot be ranked.
-        KeyboardInterrupt
-            After Ctrl-C.
-
         Warns
         -----
         sklearn.exceptions.ConvergenceWarning
             If the solver stops before the gap is at most `tol`.
         UserWarning
-            If the features differ in scale by more than a factor of 1,000, so that the smaller ones hardly count, or if
-            C is so small that all coefficients are 0.
+            If features differ in scale by more than a factor of 1,000, or if C is so small that all coefficients are 0.
         """
         loss = self._validated()
         X, labels = self._checked_both(X, y, qid)
@@ -167,8 +147,8 @@ class RankSVM(ConvexRanker):
         self.C_ = self._given_or_usual_C(Objective(as_features(X), task))
         with closing(Progress(f"RankSVM {loss.name}, C={self.C_:.4g}")) as progress:
             report = (lambda step: progress.say(str(step))) if self.verbose else None
-            settings = Settings(float(self.tol), int(self.max_iter), self._start(objective.n_coefs), report)
-            result = cutting_plane(objective, self.C_, settings)
+            start = self._start(objective.n_coefs)
+            result = cutting_plane(objective, self.C_, self.tol, self.max_iter, start, report=report)
             self._adopt(result.coef, objective.features.scores(result.coef), relevant)
             self._take_result(result)
         return self
@@ -195,7 +175,7 @@ class RankSVM(ConvexRanker):
         """Take the bounds and the history from a solver; raise if it was interrupted, warn if it stopped early."""
         self.objective_, self.dual_, self.gap_ = result.primal, result.dual, result.gap
         self.n_iter_, self.converged_, self.history_ = result.n_iter, result.converged, result.history
-        self.timing_ = {"total": result.seconds, **vars(result.clock)}
+        self.timing_ = {"total": result.seconds, **vars(result.objective.clock)}
         if result.interrupted:
             raise KeyboardInterrupt
         if not result.converged:

@@ -9,8 +9,7 @@ from numpy.typing import NDArray
 
 from rankwise.arguments import is_whole
 from rankwise.linear.cross_validation import Fold, check_folds, split
-from rankwise.linear.labels import Labels
-from rankwise.linear.task import rankable
+from rankwise.linear.task import Labels, rankable
 from rankwise.metrics import Metric
 from rankwise.metrics.loss import Loss
 from rankwise.metrics.registry import as_loss

@@ -9,9 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.sparsefuncs import min_max_axis
 
-from rankwise.linear.features import as_features
-
-__all__ = ["check_scales"]
+from rankwise.linear.features import Vector, as_features
 
 # Features are looked at in so many blocks of so many rows: what a feature has elsewhere is not seen.
 _BLOCKS, _ROWS = 16, 256
@@ -23,8 +21,6 @@ _SMALLEST = 1e-150
 _FILLED = 10
 # A feature whose range is below this part of its values is constant except for rounding.
 _CONSTANT = 1e-12
-
-Vector = NDArray[np.float64]
 
 
 def check_scales(X: Any, estimator: str) -> None:

@@ -8,6 +8,7 @@ copied. For a larger one, or a memory map, every product is computed from produc
 from __future__ import annotations
 
 import copy
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -17,9 +18,7 @@ from scipy.linalg.blas import dsyrk, dtrmv
 from scipy.linalg.lapack import dpstrf
 from scipy.sparse import csr_matrix
 
-from rankwise.linear.features import FEW, Features, Vector, as_features, blocks, of_parts
-
-__all__ = ["RowSpace", "Scaled", "Standardised", "standardise"]
+from rankwise.linear.features import FEW, Vector, as_features, blocks, of_parts
 
 # Largest number of entries of a matrix that is copied (128 MB), and entries of a block.
 _COPIED, _BLOCK = 1 << 24, 1 << 18
@@ -29,23 +28,6 @@ _MOST_ROWS, _LARGER = 1 << 13, 2
 _CONSTANT = 1e-14
 # Numbers up to this can be summed. Coefficients of features below the second one may overflow.
 _LARGEST, _SMALLEST = 1e307, 1e-302
-
-
-class Scaled:
-    """Products of (X − centre)·rate, computed from products of the features X."""
-
-    def __init__(self, inner: Features, centre: Vector, rate: Vector) -> None:
-        self._inner, self.centre, self.rate = inner, centre, rate
-        self.n_coefs: int = inner.n_coefs
-
-    def scores(self, coef: Vector) -> Vector:
-        """See `Features`."""
-        given = coef * self.rate
-        return np.asarray(self._inner.scores(given) - self.centre @ given)
-
-    def combine(self, weights: NDArray[np.floating]) -> Vector:
-        """See `Features`."""
-        return np.asarray((self._inner.combine(weights) - self.centre * weights.sum(dtype=np.float64)) * self.rate)
 
 
 def standardise(X: Any) -> Standardised | RowSpace:
@@ -73,11 +55,7 @@ class Standardised:
             self._X = X.astype(np.float64)
             self._X -= self.centre
             self._X *= self.rate
-        self._features = self._products()
-
-    def _products(self) -> Features:
-        features = as_features(self._X)
-        return features if self.is_copied else Scaled(features, self.centre, self.rate)
+        self._features = as_features(self._X)
 
     @property
     def n_entries(self) -> int:
@@ -86,11 +64,17 @@ class Standardised:
 
     def scores(self, coef: Vector) -> Vector:
         """Standardised X·coef, (n,)."""
-        return self._features.scores(coef)
+        if self.is_copied:
+            return self._features.scores(coef)
+        given = coef * self.rate
+        return np.asarray(self._features.scores(given) - self.centre @ given)
 
     def combine(self, weights: NDArray[np.floating]) -> Vector:
         """Standardised Xᵀ·weights, (d,)."""
-        return self._features.combine(weights)
+        found = self._features.combine(weights)
+        if self.is_copied:
+            return found
+        return np.asarray((found - self.centre * weights.sum(dtype=np.float64)) * self.rate)
 
     def gram(self, weights: Vector) -> NDArray[np.float64]:
         """Standardised Xᵀ·diag(weights)·X, (d, d), of dense X; weights at least 0."""
@@ -100,7 +84,7 @@ class Standardised:
         """Return a copy of some rows, with the centre and scale of all rows."""
         part = copy.copy(self)
         part._X = self._X[rows]
-        part._features, part.n_samples = part._products(), part._X.shape[0]
+        part._features, part.n_samples = as_features(part._X), part._X.shape[0]
         return part
 
     def as_given(self, coef: Vector) -> Vector:
@@ -187,21 +171,17 @@ def _of_dense(X: NDArray[np.floating]) -> tuple[Vector, Vector]:
         raise ValueError("features are too large to be summed; scale them first")
     # A power of two, which rounds nothing. With it, squares neither overflow nor vanish.
     factor = np.ldexp(1.0, -np.clip(np.frexp(largest)[1], -1000, 1000))
-    mean = _sums(X) / n
-    mean += _sums(X, mean) / n  # once more, for full precision
-    variance = _sums(X, mean, 2, factor) / n
+    mean = _sums(X, lambda rows: rows) / n
+    mean += _sums(X, lambda rows: rows - mean) / n  # once more, for full precision
+    variance = _sums(X, lambda rows: ((rows - mean) * factor) ** 2) / n
     return mean, _over(np.sqrt(variance) / factor, np.abs(mean) * _CONSTANT)
 
 
-def _sums(
-    X: NDArray[np.floating], centre: Vector | None = None, power: int = 1, factor: Vector | None = None
-) -> Vector:
-    """Return Σ ((x − centre)·factor)^power of each column, in float64."""
+def _sums(X: NDArray[np.floating], of: Callable[[NDArray[np.floating]], NDArray[np.floating]]) -> Vector:
+    """Return the sum of a function of the entries in each column, in float64."""
     total = np.zeros(X.shape[1])
     for part in blocks(len(X), X.shape[1], _BLOCK):
-        away = X[part] if centre is None else X[part] - centre
-        away = away if factor is None else away * factor
-        total += (away if power == 1 else away**power).sum(axis=0, dtype=np.float64)
+        total += of(X[part]).sum(axis=0, dtype=np.float64)
     return total
 
 

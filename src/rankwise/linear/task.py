@@ -1,19 +1,72 @@
-"""The ranking task that solvers see: which samples form which query, with which weight, and what is minimised."""
+"""Labels, and the ranking task that solvers see: the queries, their weights, and what is minimised."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from sklearn.utils.multiclass import type_of_target
 
-from rankwise.arguments import as_array, first_true
+from rankwise.arguments import as_array, as_grades, first_true
 from rankwise.linear.features import Vector
 from rankwise.metrics.loss import Loss
 from rankwise.queries import Queries, Solved, Truth, as_queries, group
 from rankwise.surrogates import Hinge, Surrogate
+
+# scikit-learn's names for labels of more than two numbers.
+_GRADED = ("multiclass", "continuous")
+
+
+class Labels(NamedTuple):
+    """Labels, (n,) each: which samples are relevant, and their grades, or None if there are two classes.
+
+    With grades, samples above the lowest grade are relevant.
+    """
+
+    relevant: NDArray[np.bool_]
+    grades: NDArray[np.float64] | None = None
+
+    @property
+    def truth(self) -> Truth:
+        """What rankings are trained on: the grades if there are any, otherwise the relevance."""
+        return self.relevant if self.grades is None else self.grades
+
+    def part(self, rows: NDArray[np.int64]) -> Labels:
+        """Return the labels of some samples."""
+        return Labels(self.relevant[rows], None if self.grades is None else self.grades[rows])
+
+
+def as_labels(y: NDArray[Any], has_queries: bool) -> tuple[NDArray[Any], Labels]:
+    """Return the two classes and the labels from y, (n,), which scikit-learn has checked.
+
+    With queries, more than two different numbers are grades, and the classes are 0 and 1.
+    """
+    kind = type_of_target(y, input_name="y", raise_unknown=True)
+    if has_queries and kind in _GRADED and y.dtype.kind in "fiu":
+        grades = as_grades(y, y.size, "y", "X")
+        return np.array([0, 1]), Labels(grades > grades.min(), grades)
+    classes, relevant = two_classes(y)
+    return classes, Labels(relevant)
+
+
+def two_classes(y: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.bool_]]:
+    """Return the two classes, and which samples are of the second one, the greater label."""
+    kind = type_of_target(y, input_name="y", raise_unknown=True)
+    if kind != "binary":
+        raise ValueError(
+            f"Only binary classification is supported. The type of the target is {kind}. For grades, pass qid, the "
+            "query of each sample; for several classes, use sklearn.multiclass.OneVsRestClassifier"
+        )
+    classes, codes = np.unique(y, return_inverse=True)
+    if classes.size != 2:
+        raise ValueError(
+            f"Classifier can't train when only one class is present: every label is {classes.tolist()[0]!r}; "
+            "pass positives and negatives"
+        )
+    return classes, codes == 1
 
 
 class Inference(NamedTuple):
@@ -65,11 +118,10 @@ class Task:
     def _weight_of_sample(self) -> Vector:
         return np.repeat(self.weights, self.inference.queries.sizes)
 
-    def by(self, loss: Loss | None = None, surrogate: Surrogate | None = None) -> Task:
-        """Return the same task for another loss or surrogate."""
-        surrogate = surrogate or self.inference.surrogate
-        accepted = surrogate.accepts(loss or self.inference.loss)
-        return replace(self, inference=self.inference._replace(loss=accepted, surrogate=surrogate))
+    def by(self, surrogate: Surrogate) -> Task:
+        """Return the same task for another surrogate."""
+        loss = surrogate.accepts(self.inference.loss)
+        return replace(self, inference=self.inference._replace(loss=loss, surrogate=surrogate))
 
     def gather(self, scores: Vector) -> Vector:
         """Return the scores of the samples in the task, query after query."""
@@ -137,9 +189,7 @@ def pose(
     surrogate: Surrogate = Hinge(),  # noqa: B008
     n_threads: int = 1,
 ) -> Task:
-    """Build a ranking task from labels and queries.
-
-    Queries that have nothing to rank, because all samples are of one class or grade, are left out.
+    """Build a ranking task from labels and queries, without those that have one class or grade only.
 
     Parameters
     ----------
@@ -148,11 +198,11 @@ def pose(
     loss : Loss
         Ranking loss, such as `rankwise.AveragePrecision()`.
     qid : array-like of shape (n_samples,), optional
-        Query of each sample, in any order. By default all samples form one query.
+        Query of each sample. By default all samples form one query.
     query_weight : array-like of shape (n_samples,), optional
-        Weight of each sample's query, the same for all samples of a query. By default all weights are equal.
+        Weight of each sample's query. By default all weights are equal.
     rows : ndarray of int, optional
-        Rows of the samples to rank, such as those of a fold. The default is all samples.
+        Samples to rank, such as those of a fold. The default is all.
     surrogate : Surrogate, default Hinge()
         What is minimised in place of the loss.
     n_threads : int, default 1
@@ -162,11 +212,6 @@ def pose(
     -------
     Task
         The ranking task, for `Objective`.
-
-    Raises
-    ------
-    ValueError
-        If there is nothing to rank, or if qid or query_weight are invalid.
 
     See Also
     --------

@@ -27,8 +27,6 @@ from rankwise.linear.ranker_data import RankerData
 from rankwise.linear.standardising import RowSpace
 from rankwise.metrics import Metric
 
-__all__ = ["HINGE", "REFINED", "Search", "Tried", "Values", "values_of"]
-
 REFINED = "refined"
 _CS = {
     "logistic": tuple(4.0**e for e in range(-5, 4)),
@@ -92,16 +90,19 @@ def overtaken(scores: Vector, relevant: NDArray[np.bool_]) -> Vector:
     return np.asarray(0.5 * (below + until) / negatives.size)
 
 
-def shares(z: Vector, sharpness: float, negligible: float) -> Vector:
-    """Return weights exp(−z·sharpness) that add up to 1; weights below `negligible` are set to 0."""
-    weight = np.exp(-z * sharpness)
+def shares(z: Vector, negligible: float = 0.0) -> Vector:
+    """Return weights exp(−z/τ) that add up to 1; weights below `negligible` are set to 0."""
+    weight = np.exp(-z * _SHARPNESS)
     weight[weight < negligible] = 0.0
     return np.asarray(weight / weight.sum())
 
 
 @dataclass(eq=False)
 class Tried:
-    """A candidate. at: its C or strength. way: how it was refined. values, folds: its scores on left-out samples."""
+    """A candidate. at: its C or strength. way: how it was refined. values, folds: its scores on left-out samples.
+
+    z: by how many standard errors it is worse than the best. share: its weight. coef: fitted to all samples.
+    """
 
     name: str
     at: float
@@ -110,6 +111,7 @@ class Tried:
     folds: Vector
     z: float = 0.0
     share: float = 0.0
+    coef: Vector | None = None
 
 
 @dataclass(eq=False)
@@ -125,8 +127,8 @@ class Search:
     values: list[Values]
     repeats: int
     starts: tuple[str, ...]
-    n_jobs: int = 1
-    say: Callable[[str], None] = lambda text: None
+    n_jobs: int
+    say: Callable[[str], None]
     tried: list[Tried] = field(default_factory=list)
     _stop: Stop = field(default_factory=Stop)
 
@@ -157,7 +159,7 @@ class Search:
             starts = [part.unit(mean) for part, mean in zip(parts, means, strict=True)]
             for way in self._ways:
                 paths = [part.refined(start, way) for part, start in zip(parts, starts, strict=True)]
-                for tried, _ in self._follow(paths, held, REFINED, STRENGTHS, way, self.tried):
+                for tried, _ in self._follow(paths, held, way):
                     self.tried.append(tried)
         except KeyboardInterrupt:
             return True
@@ -181,7 +183,7 @@ class Search:
         paths = [part.starts(name, self._Cs[name]) for part in parts]
         found: list[tuple[Tried, list[Vector]]] = []
         try:
-            for pair in self._follow(paths, held, name, self._Cs[name], None, []):
+            for pair in self._follow(paths, held, name):
                 found.append(pair)
         finally:
             if found:
@@ -190,16 +192,14 @@ class Search:
         return models
 
     def _follow(
-        self,
-        paths: list[Iterator[Vector]],
-        held: list[Scores],
-        name: str,
-        values: tuple[float, ...],
-        way: Way | None,
-        rivals: list[Tried],
+        self, paths: list[Iterator[Vector]], held: list[Scores], of: str | Way
     ) -> Iterator[tuple[Tried, list[Vector]]]:
-        """Yield candidates along a path, in all folds at once, until two in a row are clearly worse than the best."""
-        seen = rivals.copy()
+        """Yield candidates along a path, in all folds at once, until two in a row are clearly worse than the best.
+
+        of: the start, whose rivals are on the path, or the way to refine, whose rivals are all that was tried.
+        """
+        way = of if isinstance(of, Way) else None
+        name, values, seen = (of, self._Cs[of], []) if isinstance(of, str) else (REFINED, STRENGTHS, self.tried.copy())
 
         def judged(number: int) -> Iterator[tuple[Vector, Vector]]:
             for coef in paths[number]:
@@ -208,12 +208,12 @@ class Search:
         on_folds = [judged(number) for number in range(len(paths))]
         for k, (at, found) in enumerate(zip(values, together(on_folds, self.n_jobs, self._stop), strict=False)):
             by_fold = [of_fold for _, of_fold in found]
-            tried = Tried(name, at, way, np.concatenate(by_fold), np.array([_mean(one) for one in by_fold]))
+            tried = Tried(name, at, way, np.concatenate(by_fold), np.array([mean_of_known(one) for one in by_fold]))
             if not np.isfinite(tried.folds).any():
                 raise ValueError(
                     "no fold of cv leaves out samples that the metric can judge; use folds that leave out both classes"
                 )
-            self.say(f"{name}, {'C' if way is None else 'strength'} {at:.3g}: {_mean(tried.folds):.4f}")
+            self.say(f"{name}, {'C' if way is None else 'strength'} {at:.3g}: {mean_of_known(tried.folds):.4f}")
             yield tried, [coef for coef, _ in found]
             seen.append(tried)
             if k >= (1 if way else 2) and self._worse_by(seen)[-2:].min() > _GIVE_UP:
@@ -234,26 +234,25 @@ class Search:
     def _start_shares(self) -> Vector:
         """Return the weights of the starts in the mean that is refined."""
         starts = [tried for tried in self.tried if tried.way is None]
-        return shares(self._worse_by(starts), _SHARPNESS, 0.0)
+        return shares(self._worse_by(starts))
 
     def conclude(self) -> Iterator[Vector]:
         """Fit the candidates that count to all samples; yield their mean whenever one more is fitted."""
         self._weigh()
         self._stop.clear()  # an interrupt of the search does not stop the final fits
         starts = [tried for tried in self.tried if tried.way is None]
-        fitted: dict[int, Vector] = {}
         for tried in starts:
             Cs = tuple(C for C in self._Cs[tried.name] if tried.at >= C)[-_APPROACH:]
-            *_, fitted[id(tried)] = self.whole.starts(tried.name, Cs)
-            yield self._mean_of(fitted)
-        start = self.whole.unit(_average(self._start_shares(), [fitted[id(tried)] for tried in starts]))
+            *_, tried.coef = self.whole.starts(tried.name, Cs)
+            yield self._mean_of_fitted()
+        start = self.whole.unit(_average(self._start_shares(), [tried.coef for tried in starts]))
         for way in self._ways:
             wanted = {tried.at: tried for tried in self.tried if tried.way == way and tried.share > 0.0}
             for strength, coef in zip(STRENGTHS if wanted else (), self.whole.refined(start, way), strict=False):
                 self.say(f"all samples, {way.pull}, strength {strength:.3g}")
                 if strength in wanted:
-                    fitted[id(wanted[strength])] = coef
-                    yield self._mean_of(fitted)
+                    wanted[strength].coef = coef
+                    yield self._mean_of_fitted()
                 if strength <= min(wanted):
                     break
 
@@ -263,23 +262,23 @@ class Search:
             first = {name: Cs[-1] if name == HINGE else Cs[len(Cs) // 2] for name, Cs in self._Cs.items()}
             self.tried = [Tried(name, at, None, np.empty(0), np.empty(0)) for name, at in first.items()]
         z = self._worse_by(self.tried)
-        for tried, worse, share in zip(self.tried, z, shares(z, _SHARPNESS, _NEGLIGIBLE), strict=True):
+        for tried, worse, share in zip(self.tried, z, shares(z, _NEGLIGIBLE), strict=True):
             tried.z, tried.share = float(worse), float(share)
 
-    def _mean_of(self, fitted: dict[int, Vector]) -> Vector:
+    def _mean_of_fitted(self) -> Vector:
         """Return the mean of the candidates fitted so far."""
-        used = [tried for tried in self.tried if id(tried) in fitted]
+        used = [tried for tried in self.tried if tried.coef is not None]
         weight = np.array([tried.share for tried in used])
         weight = weight if weight.any() else np.ones(len(used))
-        return _average(weight / weight.sum(), [fitted[id(tried)] for tried in used])
+        return _average(weight / weight.sum(), [tried.coef for tried in used])
 
 
-def _mean(values: Vector) -> float:
+def mean_of_known(values: Vector) -> float:
     """Return the mean of the values that are not NaN; NaN if there are none."""
     seen = values[~np.isnan(values)]
     return float(seen.mean()) if seen.size else np.nan
 
 
-def _average(weights: Vector, models: Sequence[Vector]) -> Vector:
+def _average(weights: Vector, models: Sequence[Vector | None]) -> Vector:
     """Return the weighted sum of coefficients."""
     return np.asarray(sum(weight * coef for weight, coef in zip(weights, models, strict=True)))

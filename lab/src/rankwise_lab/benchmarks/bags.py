@@ -30,7 +30,7 @@ from sklearn.preprocessing import StandardScaler
 
 from rankwise import LatentRankSVMCV, RankSVMCV
 from rankwise.latent import Bags, bag_means
-from rankwise.linear import Objective, as_features, natural_C, pose
+from rankwise.linear import Objective, as_features, grid_of_C, pose
 from rankwise.metrics import as_loss
 from rankwise_lab.benchmarks import quality
 from rankwise_lab.benchmarks.contenders import INNER_FOLDS, Contender, Fitted, logistic, tuned
@@ -42,8 +42,8 @@ from rankwise_lab.report.table import Table, as_text
 SETS = ("musk1", "musk2", "corel_dogs", "protein", "elephant")
 _LABELS = {0.0: False, -1.0: False, 1.0: True}
 REFERENCE = "latent-ap"
-# C of rankers, in units of the natural C of a ranker of bag means; and C of logistic regression. Equally many.
-_UNITS = np.logspace(-2, 2, 7)
+# Number of C of rankers, and ends of their grid around the natural C of bag means. C of logistic regression, as many.
+_N_CS, _GRID = 7, (-2.0, 2.0)
 _LOGISTIC = tuple(np.logspace(-4, 2, 7).tolist())
 
 
@@ -141,7 +141,7 @@ def _ranker(view: View, loss: str, bags: BagSet, y: NDArray[np.bool_], seed: int
     seen = see(bags)
     kind = LatentRankSVMCV if isinstance(seen, Bags) else RankSVMCV
     vectors = bag_means(seen) if isinstance(seen, Bags) else seen
-    Cs = _UNITS * natural_C(Objective(as_features(vectors), pose(y, as_loss(loss))))
+    Cs = grid_of_C(_N_CS, Objective(as_features(vectors), pose(y, as_loss(loss))), _GRID)
     model = kind(loss, Cs, cv=INNER_FOLDS, scoring="ap", random_state=seed).fit(seen, y)
     return Fitted(_Viewed(see, model), model.C_)
 

@@ -135,23 +135,13 @@ class ActionExperiment:
         plan, relevant = self.plan, self.relevant(k)
         ends = plan.ends_zero_one if loss == "zero-one" else plan.ends
         grid = grid_of_C(plan.Cs, Objective(as_features(self.X), pose(relevant, as_loss(loss))), ends)
-        model = RankSVMCV(
-            loss,
-            grid,
-            cv=plan.folds,
-            scoring=list(MEASURES[loss]),
-            n_jobs=min(n_cores(), plan.folds),
-            tol=plan.tol,
-            random_state=plan.seed,
-        )
+        folds = {"cv": plan.folds, "n_jobs": min(n_cores(), plan.folds), "random_state": plan.seed}
         found: dict[str, Any] = {"Cs": grid.tolist()}
         with threadpool_limits(limits=1), unconverged():  # folds have threads of their own
-            model.fit(self.X, relevant)
             for metric in MEASURES[loss]:
-                best: dict[str, Any] = model.best_by_[metric]
-                choice = {"C": best["C"], "at_edge": best["C"] in (grid[0], grid[-1]), "cv": best["score"]}
-                values = model.scores_by_[metric][0].tolist()
-                found[metric] = {**choice, "folds": values, **self._judged(k, loss, metric, best["C"])}
+                model = RankSVMCV(loss, grid, scoring=metric, tol=plan.tol, **folds).fit(self.X, relevant)
+                choice = {"C": model.C_, "at_edge": model.C_ in (grid[0], grid[-1]), "cv": model.best_score_}
+                found[metric] = {**choice, "folds": model.scores_.tolist(), **self._judged(k, loss, metric, model.C_)}
         return found
 
     def _judged(self, k: int, loss: str, metric: str, C: float) -> dict[str, Any]:
