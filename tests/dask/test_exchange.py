@@ -12,11 +12,9 @@ from dask_problems import InProcess
 from numpy.typing import NDArray
 
 import rankwise as rw
+from rankwise.dask.exchange import Traffic
 from rankwise.dask.functions import hinge_of, precision_of
 from rankwise.dask.plan import Labelled
-from rankwise.distributed.exchange import Traffic
-from rankwise.distributed.part import Large, Members, Part, divide
-from rankwise.distributed.smooth import solve_smooth
 from rankwise.metrics.registry import as_loss, as_metric
 
 ATOL = 1e-12
@@ -95,24 +93,6 @@ def test_precision_of_the_first_k_places(k: int, rng: np.random.Generator) -> No
     scores, relevant = np.round(rng.normal(size=20_000), 2), rng.random(20_000) < 0.01
     found = precision_of(parted(scores, relevant, [3, 9_000]), as_metric("ap", k), "skip")
     np.testing.assert_allclose(found, rw.metrics.average_precision(scores, relevant, k=k), rtol=ATOL)
-
-
-@pytest.mark.parametrize("kind", KINDS)
-def test_the_smooth_loss_of_large_queries(kind: str, rng: np.random.Generator) -> None:
-    n, n_pos = 40_000, 300
-    relevant = np.arange(n) % (n // n_pos) == 7
-    scores = draw(kind, n, rng) + 0.5 * relevant
-    n_pos = int(relevant.sum())
-    states = []
-    for a, b in pairwise([0, 10, 10, 25_000, n]):
-        states.append(divide(Part(scores[a:b]), [Members(None, np.flatnonzero(relevant[a:b]), a, n)]))
-    for width in (0.01, 1.0, 10.0):
-        local = rw.smooth_loss(scores, relevant, "ap", width=width)
-        parts, (found,) = solve_smooth(InProcess(states), [Large(n, n_pos)], as_loss("ap"), rw.Smooth(width))
-        np.testing.assert_allclose(found.value, local.value, rtol=1e-10)
-        gradient = np.concatenate([state.portions[0].gradient for state in parts.states])
-        scale = np.abs(local.gradient).max() + 1e-300
-        np.testing.assert_allclose(gradient / scale, local.gradient / scale, rtol=0, atol=1e-10)
 
 
 def test_what_is_exchanged_does_not_grow_with_the_samples(rng: np.random.Generator) -> None:

@@ -13,13 +13,13 @@ from numpy.typing import NDArray
 from rankwise.arguments import check_empty, check_known, raise_not_finite
 from rankwise.dask.cluster import holding
 from rankwise.dask.collections import as_dask_array
+from rankwise.dask.exchange import Exchange, Joined
 from rankwise.dask.loading import load_vectors
-from rankwise.dask.partition import Scored, gradient_of, score
+from rankwise.dask.partition import gradient_of, score
 from rankwise.dask.plan import Counts, Labelled, Meaning, tabulate
+from rankwise.dask.portions import Members, Scored, divide
+from rankwise.dask.standings import stand
 from rankwise.dask.task import pose
-from rankwise.distributed.exchange import Exchange, Joined
-from rankwise.distributed.part import Members, Part, divide
-from rankwise.distributed.standings import stand
 from rankwise.documenting import documented
 from rankwise.metrics.base import EMPTY, Metric, counted_as, mean_of
 from rankwise.metrics.loss import Loss
@@ -41,9 +41,7 @@ def structured_hinge(
 ) -> Result:
     """Compute the structured hinge of scores that are spread over several machines.
 
-    The value and the gradient are those of `rankwise.structured_hinge` of all scores together. They are exact, not
-    averages over workers. A `SchedulerLostError` says that the scheduler cannot be reached, and other errors in which
-    partition and row of all something is wrong.
+    Value and gradient are exactly those of `rankwise.structured_hinge` of all scores together.
 
     Parameters
     ----------
@@ -113,8 +111,7 @@ def average_precision(
 ) -> float:
     """Compute the average precision of scores that are spread over several machines.
 
-    The value is that of `rankwise.metrics.average_precision` of all scores together. It is exact, not an average over
-    workers. Errors are those of `structured_hinge`.
+    The value is exactly that of `rankwise.metrics.average_precision` of all scores together.
 
     Parameters
     ----------
@@ -187,7 +184,7 @@ def _values(scores: NDArray[np.float64], state: Labelled, shared: NDArray[Any], 
     return Joined(per_query("ap", scores[own], state.y[own] > 0, state.ids[own], k=k, empty="skip")[1])
 
 
-def _divide(scores: NDArray[np.float64], state: Labelled, shared: NDArray[Any]) -> Part:
+def _divide(scores: NDArray[np.float64], state: Labelled, shared: NDArray[Any]) -> Scored:
     """Return a partition with its portions of queries that are in several partitions."""
     rows = [np.flatnonzero(state.ids == one) for one in shared]
-    return divide(Part(scores), [Members(own, np.flatnonzero(state.y[own] > 0), 0, own.size) for own in rows])
+    return divide(Scored(scores), [Members(own, np.flatnonzero(state.y[own] > 0), 0, own.size) for own in rows])

@@ -12,8 +12,9 @@ from numpy.typing import NDArray
 from sklearn.utils.validation import check_array
 
 from rankwise.arguments import as_array, as_scores, as_truth, first_true, raise_not_finite
-from rankwise.dask.cluster import Futures, Hold, clear
+from rankwise.dask.cluster import Hold, clear
 from rankwise.dask.collections import aligned, is_frame, partitions
+from rankwise.dask.exchange import Exchange
 from rankwise.dask.faults import Fault, fault_of, fault_of_features
 from rankwise.dask.plan import Labelled
 from rankwise.linear.base import refuse_broken
@@ -29,7 +30,7 @@ class Report(NamedTuple):
     types: dict[str, np.dtype[Any]]
 
 
-def load_parts(hold: Hold, X: Any, y: Any, qid: Any = None, query_weight: Any = None) -> tuple[Futures, int]:
+def load_parts(hold: Hold, X: Any, y: Any, qid: Any = None, query_weight: Any = None) -> tuple[Exchange, int]:
     """Load labelled partitions on the workers, in memory or on disk; return them and the number of features."""
     if y is None:
         raise ValueError("requires y to be passed, but the target y is None")
@@ -48,7 +49,7 @@ def load_parts(hold: Hold, X: Any, y: Any, qid: Any = None, query_weight: Any = 
     return parts, widths[0]
 
 
-def load_vectors(hold: Hold, scores: Any, relevant: Any, qid: Any = None) -> Futures:
+def load_vectors(hold: Hold, scores: Any, relevant: Any, qid: Any = None) -> Exchange:
     """Load checked scores and relevance on the workers."""
     blocks = partitions(scores, "scores")
     labels = {"relevant": aligned(relevant, scores, "relevant", "scores"), **_aligned(scores, "scores", qid=qid)}
@@ -82,7 +83,7 @@ def _aligned(X: Any, beside: str, **given: Any) -> dict[str, list[Any]]:
     return {name: aligned(values, X, name, beside) for name, values in given.items() if values is not None}
 
 
-def _load(hold: Hold, blocks: list[Any], labels: dict[str, list[Any]], beside: str) -> tuple[Futures, list[Report]]:
+def _load(hold: Hold, blocks: list[Any], labels: dict[str, list[Any]], beside: str) -> tuple[Exchange, list[Report]]:
     """Submit everything at once, so that shared inputs are read only once. Return partitions, and a report on each."""
     n, names = len(blocks), list(labels)
     with clear(hold.client):
@@ -101,7 +102,7 @@ def _load(hold: Hold, blocks: list[Any], labels: dict[str, list[Any]], beside: s
             types["qid"] = check_types([report.types.get("qid") for report in reports], "qid")
         if any(report.types != types for report in reports):
             states = hold.map(_of_types, states, [types] * n)
-    return Futures(hold, states, data), reports
+    return Exchange(hold, states, data), reports
 
 
 def _features(block: Any, columns: list[Any] | None) -> Any:

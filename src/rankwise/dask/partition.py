@@ -13,10 +13,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankwise.arguments import not_finite
+from rankwise.dask.exchange import Joined, Range
 from rankwise.dask.faults import fault_of
 from rankwise.dask.plan import Labelled, Plan
-from rankwise.distributed.exchange import Joined, Range
-from rankwise.distributed.part import Members, Part, divide
+from rankwise.dask.portions import Members, Scored, divide
 from rankwise.linear.features import INTERCEPT, Features, Vector, as_features, is_whole_numbers, on_grid
 from rankwise.linear.task import Inference, Task, rankable
 
@@ -36,13 +36,6 @@ class Partition:
     members: list[Members]
     weights: list[float]
     is_whole: bool
-
-
-@dataclass(frozen=True)
-class Scored(Part):
-    """A partition whose samples have scores, and its portions of large queries."""
-
-    work: Any = None
 
 
 def take(X: Any, state: Labelled, plan: Plan) -> Partition:
@@ -80,7 +73,7 @@ def score(X: Any, state: Partition, v: Vector | None = None, intercept: bool = F
     error = not_finite(scores)
     if error is not None:
         raise fault_of(error).error(state.number)
-    return divide(Scored(scores, work=state), state.members)
+    return divide(Scored(scores, state), state.members)
 
 
 def furthest(X: Any, state: Partition, v: Vector, intercept: bool) -> Range:

@@ -9,9 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankwise.arguments import as_truth
+from rankwise.dask.exchange import Exchange, Joined
 from rankwise.dask.faults import fault_of
-from rankwise.distributed.exchange import Exchange, Joined
-from rankwise.distributed.part import Large, is_large
+from rankwise.dask.portions import Large, is_large
 from rankwise.linear.labels import as_labels
 from rankwise.linear.task import share_of_queries
 from rankwise.metrics.loss import Loss

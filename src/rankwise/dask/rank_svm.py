@@ -9,12 +9,11 @@ from typing import Any, TypeVar
 
 import numpy as np
 from dask import delayed
-from distributed import Client
 from numpy.typing import NDArray
 from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
-from rankwise.dask.cluster import Hold, SchedulerLostError, as_client, holding
+from rankwise.dask.cluster import Hold, SchedulerLostError, holding
 from rankwise.dask.collections import as_dask_array, feature_names, is_frame, partitions
 from rankwise.dask.faults import fault_of_features
 from rankwise.dask.loading import check_types, load_parts
@@ -52,17 +51,17 @@ def like_local(method: Method) -> Method:
 class DaskRankSVM(RankSVM):
     """Linear ranking SVM for a ranking loss, on Dask arrays or dataframes.
 
-    It solves the same problem as `RankSVM`, with the same solver and the same result, for any partitioning and without
-    a shuffle. With J_q the structured hinge of query q, the ranker w minimises
-
-        ½‖w‖² + C·mean_q J_q(X w).
+    It solves the problem of `RankSVM` with the same result, for any partitioning and without a shuffle. `fit` takes
+    dense or CSR blocks or dataframes, also of unknown sizes, and queries in any order over any partitions. A step
+    exchanges O(positives + buckets + features) numbers, see docs/larger_than_one_machine.md. After a
+    `SchedulerLostError`, as after any error, the best model is in partial_. Predictions are lazy.
 
     Parameters
     ----------
     loss, C, method, tol, max_iter, scale, surrogate, fit_intercept : optional
         As in `RankSVM`.
     n_threads : int, default 1
-        Not used. Dask decides how many threads work.
+        Not used: Dask decides.
     {verbose}
     warm_start : bool, default False
         Whether a further call of `fit` starts at the coefficients of the last one, or at those of partial_.
@@ -85,18 +84,6 @@ class DaskRankSVM(RankSVM):
     --------
     rankwise.RankSVM : The same ranker for data in memory.
 
-    Notes
-    -----
-    `fit` takes dense or CSR blocks or dataframes, also of unknown sizes, and queries in any order over any partitions.
-    If a worker dies, it takes longer but gives the same result. If the scheduler is lost, it raises
-    `SchedulerLostError`; after this and any other error the best model is in partial_. Predictions are lazy. `rank`
-    collects all scores on one worker, 8 bytes per sample.
-
-    Scores stay on the workers. A step exchanges O(positives + buckets + features) numbers, independent of the number
-    of samples. Queries within one partition are solved there. If a query is spread over several partitions, its scores
-    are sent to the client if it has fewer than about 8,000 samples, or if the loss has a cut-off or no discount. So
-    keep queries together if you can.
-
     Examples
     --------
     >>> import dask.array as da
@@ -110,17 +97,6 @@ class DaskRankSVM(RankSVM):
     """
 
     client: Any = field(default=None, kw_only=True)
-
-    @property
-    def client_(self) -> Client:
-        """Dask client of the ranker.
-
-        Returns
-        -------
-        distributed.Client
-            The client that was passed, or the current one.
-        """
-        return as_client(self.client)
 
     def __sklearn_clone__(self) -> Any:
         others = self.get_params(deep=False)

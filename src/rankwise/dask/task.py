@@ -2,7 +2,7 @@
 
 The client holds the coefficients and, with their labels, the queries that it solves itself: small ones that several
 partitions share. Partitions hold all else, see `partition`. A step sends the coefficients to the partitions, solves
-large queries with them (`rankwise.distributed`), and gets a plane from each.
+large queries with them (`large_hinge`), and gets a plane from each.
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from rankwise.dask.exchange import Each, Exchange, Joined, Range
+from rankwise.dask.large_hinge import solve_hinge
 from rankwise.dask.partition import all_as_one_query, furthest, labels_of, plane, score, take
 from rankwise.dask.plan import Counts, Meaning, Table, make_plan, tabulate
-from rankwise.distributed.exchange import Each, Exchange, Joined, Range
-from rankwise.distributed.hinge import solve_hinge
-from rankwise.distributed.part import Large
-from rankwise.distributed.standings import highest_f1
+from rankwise.dask.portions import Large
+from rankwise.dask.standings import highest_f1
 from rankwise.linear.features import Vector
 from rankwise.linear.objective import Clock, Evaluation, evaluation_of
 from rankwise.linear.task import Inference, Task
@@ -65,8 +65,8 @@ class DaskTask:
             value, lost, gradient = self.gathered.weigh(self.gathered.inference.solve(scores))
             each = Each(np.split(gradient, np.cumsum(self.n_gathered)[:-1]))
         exchange, found = solve_hinge(scored, self.large, self.loss, self.scale)
-        for query, one in zip(self.large, found, strict=True):
-            value, lost = value + query.weight * one.value, lost + query.weight * one.loss
+        for query, (of_query, lost_in_query) in zip(self.large, found, strict=True):
+            value, lost = value + query.weight * of_query, lost + query.weight * lost_in_query
         return Solved(exchange, value, lost, each)
 
 

@@ -1,15 +1,15 @@
-"""A part of the samples, and the state of its portion of every query that several parts solve together."""
+"""A partition's portions of the queries that several partitions solve together, and the states of these portions."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from rankwise.distributed.exchange import Function
+from rankwise.dask.exchange import Function
 from rankwise.kernels.engine import A_POSITIVE, LARGE
 
 Floats = NDArray[np.float64]
@@ -17,7 +17,7 @@ Ints = NDArray[np.int64]
 
 
 class Large(NamedTuple):
-    """A query with positives and negatives in several parts. weight: factor of its gradient."""
+    """A query with positives and negatives in several partitions. weight: factor of its gradient."""
 
     n: int
     n_pos: int
@@ -29,17 +29,10 @@ def is_large(n: int, n_pos: int) -> bool:
     return n >= LARGE + A_POSITIVE * n_pos
 
 
-class Found(NamedTuple):
-    """J and Δ of a large query. Of J, the sum over parts, `totals_of`, is missing."""
-
-    value: float
-    loss: float
-
-
 class Members(NamedTuple):
-    """Where the samples of a large query are in a part. rows: of the part's samples; None means all of them.
+    """Samples of a large query in a partition. rows: None means all of its rows. where: positives among rows.
 
-    where: positives among rows. first: number of the query's samples in the parts before. n: their number in all parts.
+    first: number of the query's samples in the partitions before. n: their number in all partitions.
     """
 
     rows: Ints | None
@@ -49,7 +42,7 @@ class Members(NamedTuple):
 
 
 class Portion(NamedTuple):
-    """A part's samples of a large query, with contiguous scores: the state in which every solution begins."""
+    """Samples of a large query with contiguous scores: the state in which every solution begins."""
 
     members: Members
     scores: Floats
@@ -64,34 +57,27 @@ class Solved(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Part:
-    """A part whose samples have scores, (n,), and the states of its portions of large queries."""
+class Scored:
+    """A partition whose samples have scores, (n,). portions: states of its portions. work: what it has to solve."""
 
     scores: Floats
+    work: Any = None
     portions: list[Any] = field(default_factory=list)
 
 
-P = TypeVar("P", bound=Part)
-
-
-def divide(part: P, members: Sequence[Members]) -> P:
-    """Return the part with portions of these queries."""
+def divide(part: Scored, members: Sequence[Members]) -> Scored:
+    """Return the partition with portions of these queries."""
     of_query = (part.scores if one.rows is None else part.scores[one.rows] for one in members)
     portions = [Portion(one, np.ascontiguousarray(own)) for one, own in zip(members, of_query, strict=True)]
     return replace(part, portions=portions)
 
 
-def advance(part: P, step: Function, messages: list[tuple[Any, ...]]) -> P:
-    """Return the part with the next state of each portion, from a message for each query."""
+def advance(part: Scored, step: Function, messages: list[tuple[Any, ...]]) -> Scored:
+    """Return the partition with the next state of each portion, from a message for each query."""
     return replace(part, portions=reply(part, step, messages))
 
 
-def reply(part: Part, answer: Function, messages: list[tuple[Any, ...]] | None = None) -> list[Any]:
+def reply(part: Scored, answer: Function, messages: list[tuple[Any, ...]] | None = None) -> list[Any]:
     """Return the answer of each portion, to a message for each query if there are any."""
     given = [()] * len(part.portions) if messages is None else messages
     return [answer(portion, *message) for portion, message in zip(part.portions, given, strict=True)]
-
-
-def totals_of(part: Part) -> list[float]:
-    """Return the contribution of each solved portion to J."""
-    return [portion.total for portion in part.portions]

@@ -1,4 +1,4 @@
-"""Counts for metrics of scores in several parts: the positives' scores, and the negatives at and between them."""
+"""Counts for metrics of scores in several partitions: the positives' scores, and the negatives at and between them."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from rankwise.distributed.exchange import Exchange, Range, Tally
-from rankwise.distributed.part import Floats, Ints, Portion, reply
+from rankwise.dask.exchange import Exchange, Range, Tally
+from rankwise.dask.portions import Floats, Ints, Portion, reply
 from rankwise.metrics.ranked import Ties
 
 
@@ -33,7 +33,7 @@ class Standing(NamedTuple):
 
 
 def stand(exchange: Exchange) -> list[Standing]:
-    """Return the standing of each query of which the parts have portions."""
+    """Return the standing of each query of which partitions have portions."""
     tallies: list[Tally] = exchange.ask(reply, _positives)
     between = exchange.ask(reply, _between, [(found.values,) for found in tallies])
     return [Standing(found.values, found.counts, own) for found, own in zip(tallies, between, strict=True)]
