@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from contextlib import closing
 from dataclasses import dataclass, field
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 from dask import delayed
@@ -26,24 +25,6 @@ from rankwise.linear.features import INTERCEPT, Vector
 from rankwise.linear.rank_svm import RankSVM
 from rankwise.metrics.loss import Loss
 from rankwise.progress import Progress
-
-# What the local ranker's methods say of data, and what is said here.
-_WORDS = (
-    ("array-like or sparse matrix", "dask Array or DataFrame"),
-    ("array-like", "dask Array or Series"),
-    ("ndarray", "dask Array"),
-    ("\n        RankSVM\n", "\n        DaskRankSVM\n"),
-)
-Method = TypeVar("Method", bound=Callable[..., Any])
-
-
-def like_local(method: Method) -> Method:
-    """Give a method the docstring of the local ranker's, in words for Dask collections."""
-    text = getattr(RankSVM, method.__name__).__doc__ or ""
-    for said, here in _WORDS:
-        text = text.replace(said, here)
-    method.__doc__ = text
-    return method
 
 
 @documented
@@ -106,7 +87,6 @@ class DaskRankSVM(RankSVM):
     def __getstate__(self) -> dict[str, Any]:
         return {**super().__getstate__(), "client": None}
 
-    @like_local
     def fit(self, X: Any, y: Any, qid: Any = None, query_weight: Any = None) -> DaskRankSVM:
         loss = self._validated()
         if not self.warm_start:
@@ -181,16 +161,13 @@ class DaskRankSVM(RankSVM):
                 setattr(model, name, value)
         return model
 
-    @like_local
     def decision_function(self, X: Any) -> Any:
         return self._by_partition(X, "decision_function", np.dtype(np.float64))
 
-    @like_local
     def predict(self, X: Any) -> Any:
         check_is_fitted(self, "coef_")
         return self._by_partition(X, "predict", np.asarray(self.classes_).dtype)
 
-    @like_local
     def rank(self, X: Any, qid: Any = None) -> Any:
         scores = self.decision_function(X)
         ids = None if qid is None else partitions(qid, "qid")
