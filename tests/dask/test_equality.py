@@ -15,7 +15,7 @@ import pytest
 from dask_problems import assert_same_fit, evenly, in_parts, rare
 from distributed import Client
 from scipy import sparse
-from sklearn.datasets import load_digits, load_svmlight_file
+from sklearn.datasets import load_svmlight_file
 
 import rankwise as rw
 from rankwise.dask import DaskRankSVM, average_precision, structured_hinge
@@ -50,12 +50,6 @@ def test_mq2008_with_its_queries_cut_over_four_partitions_and_interleaved(
     params = {"loss": "ndcg" if grades else "ap", "C": 3.0}
     assert_same_fit(*fit_both(sizes, X[order], y[order], qid[order], **params))
     assert_same_fit(*fit_both(sizes, X, y, qid, **params))  # most of them whole
-
-
-@pytest.mark.parametrize("loss", ["ap", "ndcg", "zero-one"])
-def test_digits(client: Client, loss: str) -> None:
-    X, y = load_digits(return_X_y=True)
-    assert_same_fit(*fit_both(evenly(1797, 4), X, y == 8, loss=loss, C=0.03))
 
 
 SIZES: dict[str, list[int]] = {
