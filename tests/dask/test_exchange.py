@@ -42,7 +42,7 @@ def parted(scores: Any, truth: Any, cuts: Any, qid: Any = None) -> InProcess:
 def hinge(scores: Any, truth: Any, cuts: Any, loss: str, qid: Any = None) -> tuple[float, float, Any, Traffic]:
     exchange = parted(scores, truth, cuts, qid)
     parts, value, lost, _ = hinge_of(exchange, as_loss(loss), rw.Hinge(), "zero")
-    return value, lost, np.concatenate([state.gradient for state in parts.states]), exchange.traffic
+    return value, lost, np.concatenate([gradient for _, gradient in parts.states]), exchange.traffic
 
 
 def problem(t: int, rng: np.random.Generator, large: bool) -> tuple[Any, Any, Any, str]:

@@ -64,6 +64,7 @@ def test_scores_are_those_of_the_best_candidate(loss: str) -> None:
     np.testing.assert_allclose(model.candidate_scores(bags), np.concatenate(by_bag), rtol=0, atol=ROUNDING)
     np.testing.assert_allclose(model.decision_function(bags), [s.max() for s in by_bag], rtol=0, atol=ROUNDING)
     np.testing.assert_array_equal(model.best_candidate(bags), [s.argmax() for s in by_bag])
+    assert model.best_candidate([np.ones((3, 3))]).tolist() == [0]  # of equal ones the first
     order = np.argsort(-model.decision_function(bags), kind="stable")
     np.testing.assert_array_equal(model.rank(bags)[order], 1 + np.arange(60))
     np.testing.assert_array_equal(model.predict(bags), model.decision_function(bags) > 0)

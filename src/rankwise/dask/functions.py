@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from operator import getitem
 from typing import Any
 
 import numpy as np
@@ -79,7 +79,7 @@ def structured_hinge(
     check_empty(empty)
     with holding(client) as hold:
         parts, value, lost, rows = hinge_of(load_vectors(hold, scores, relevant, qid), loss, hinge, empty)
-        gradients = parts.derive(getattr, "gradient").states
+        gradients = parts.derive(getitem, 1).states
         hold.give(gradients)
     blocks = [delayed(gradient) for gradient in gradients]
     return Result(value, as_dask_array(blocks, rows.tolist(), np.empty(0)), lost)
@@ -95,7 +95,7 @@ def hinge_of(labels: Exchange, loss: Loss, hinge: Hinge, empty: str) -> tuple[An
     factor = 1.0 if empty == "skip" else task.n_queries / max(table.ids.size, 1)
     parts, value, lost, each = task.solve(task.exchange.derive(score, reads=True))
     parts = parts.derive(_gradient, each, factor)
-    of_parts, lost_in_parts = parts.ask(getattr, "sums")
+    of_parts, lost_in_parts = parts.ask(getitem, 0)
     return parts, factor * (value + of_parts), factor * (lost + lost_in_parts), counts.rows
 
 
@@ -164,17 +164,10 @@ def precision_of(labels: Exchange, metric: Metric, empty: str) -> float:
     return mean_of(metric, counted_as(values, empty), empty)
 
 
-@dataclass(frozen=True)
-class _Done:
-    """A partition with its gradient. sums: its contributions to risk and loss."""
-
-    sums: tuple[float, float]
-    gradient: NDArray[np.float64]
-
-
-def _gradient(state: Scored, of_client: NDArray[np.float64] | None, factor: float) -> _Done:
+def _gradient(state: Scored, of_client: NDArray[np.float64] | None, factor: float) -> tuple[Any, NDArray[np.float64]]:
+    """Return the partition's contributions to risk and loss, and its gradient."""
     value, lost, gradient = gradient_of(state, of_client)
-    return _Done((value, lost), factor * gradient)
+    return (value, lost), factor * gradient
 
 
 def _values(scores: NDArray[np.float64], state: Labelled, shared: NDArray[Any], k: int | None) -> Joined:

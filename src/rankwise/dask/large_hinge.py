@@ -59,10 +59,10 @@ class Settled(NamedTuple):
 
 def solve_hinge(
     exchange: Exchange, queries: list[Large], loss: DiscountedLoss, scale: float
-) -> tuple[Exchange, list[tuple[float, float]]]:
-    """Return partitions whose portions are `Solved`, and J and Δ of each query; J lacks the totals of portions."""
+) -> tuple[Exchange, float, float]:
+    """Return partitions whose portions are `Solved`, Σ weight·J without the totals of portions, and Σ weight·Δ."""
     if not queries:
-        return exchange, []
+        return exchange, 0.0, 0.0
     searches = [_Search(query, loss, scale) for query in queries]
     looked = exchange.ask(reply, _describe)
     maps = [search.choose(*found) for search, found in zip(searches, looked, strict=True)]
@@ -74,8 +74,8 @@ def solve_hinge(
         tallies = exchange.ask(reply, _look, [search.edges() for search in searches])
         for search, tally in zip(searches, tallies, strict=True):
             search.narrow(tally)
-    filled = [search.fill() for search in searches]
-    return exchange.derive(advance, _fill, [fill for _, fill in filled]), [found for found, _ in filled]
+    fills, values, losses = zip(*[search.fill() for search in searches], strict=True)
+    return exchange.derive(advance, _fill, list(fills)), sum(values), sum(losses)
 
 
 def _describe(portion: Portion) -> tuple[Joined, Joined, Range]:
@@ -147,7 +147,7 @@ def _fill(
         gradient[at] = unit * below
         total += float((unit * below) @ (open_scores - ref))
     gradient[members.where] = slopes[np.searchsorted(levels, scores[members.where])]
-    return Solved(members, weight * gradient, total)
+    return Solved(members, weight * gradient, weight * total)
 
 
 class _Search:
@@ -157,7 +157,7 @@ class _Search:
     """
 
     def __init__(self, query: Large, loss: DiscountedLoss, scale: float) -> None:
-        n, n_pos, _ = query
+        n, n_pos = query.n, query.n_pos
         loss.check(n_pos, n - n_pos)
         self._query, self._scale = query, scale
         self._tables, weight = loss.tables(n_pos, n), np.empty(n_pos)
@@ -176,7 +176,7 @@ class _Search:
 
     def choose(self, pos: Joined, sample: Joined, ends: Range) -> tuple[Any, NDArray[np.floating]]:
         """Choose the buckets."""
-        n, n_pos, _ = self._query
+        n, n_pos = self._query.n, self._query.n_pos
         self._pos, self._ends = -np.sort(-pos.values), ends
         self._buckets, self._pivot = choose_by(sample.values, n, n_pos, limit_of(_TYPE), _TYPE.dtype)
         return self._buckets, self._pivot
@@ -240,22 +240,16 @@ class _Search:
         self._stretches, self._bounds = kept[:n_kept], within[:n_kept]
         self._ties = np.concatenate([self._ties, ties[:n_ties]])
 
-    def fill(self) -> tuple[tuple[float, float], tuple[Any, ...]]:
-        """Return J and Δ, and what `_fill` needs."""
-        (n, n_pos, of_query), pos, slopes = self._query, self._pos, np.empty(self._query.n_pos)
-        weights = (self._tables.weight, self._tables.discount, self._tables.tail, self._norm)
+    def fill(self) -> tuple[tuple[Any, ...], float, float]:
+        """Return what `_fill` needs, and weight·J and weight·Δ."""
+        n, n_pos, weight, pos = self._query.n, self._query.n_pos, self._query.weight, self._pos
+        slopes = np.empty(n_pos)
+        tables = (self._tables.weight, self._tables.discount, self._tables.tail, self._norm)
         how = (np.arange(n_pos), n - n_pos, self._at_rank, self._ref, slopes)
-        of_pos, lost = passes.finish(*weights, pos, *how)
+        of_pos, lost = passes.finish(*tables, pos, *how)
         k = np.concatenate([np.empty(0, np.int64), *self._searched])
         steps = np.concatenate([self._floors, np.stack([self._upper[k - 1], n_pos + 1.0 - k], 1)])
         steps, ties = steps[np.lexsort((steps[:, 1], steps[:, 0]))].T, self._ties[np.argsort(self._ties[:, 0])].T
         levels, first = np.unique(pos, return_index=True)
-        return (self._scale * lost + of_pos, lost), (
-            steps,
-            ties,
-            levels,
-            slopes[first],
-            of_query,
-            self._unit,
-            self._ref,
-        )
+        message = (steps, ties, levels, slopes[first], weight, self._unit, self._ref)
+        return message, weight * (self._scale * lost + of_pos), weight * lost

@@ -26,7 +26,7 @@ class Partition:
     """What a partition has to solve.
 
     own: its queries that no other partition has, or None. gathered: rows of queries that the client solves. members:
-    its samples of large queries, and weights: their ω. is_whole: whether features are small whole numbers.
+    its samples of large queries. is_whole: whether features are small whole numbers.
     """
 
     number: int
@@ -34,7 +34,6 @@ class Partition:
     own: Task | None
     gathered: NDArray[np.int64]
     members: list[Members]
-    weights: list[float]
     is_whole: bool
 
 
@@ -51,10 +50,9 @@ def take(X: Any, state: Labelled, plan: Plan) -> Partition:
     for one in plan.large:
         of_query = None if ids is None else np.flatnonzero(ids == one.id)
         where = np.flatnonzero((truth if of_query is None else truth[of_query]) >= one.grade)
-        members.append(Members(of_query, where, int(one.firsts[state.number]), one.large.n))
-    relevant, weights_of_large = plan.meaning.relevant(truth), [one.large.weight for one in plan.large]
-    gathered = _gathered(state, plan)
-    return Partition(state.number, relevant, own, gathered, members, weights_of_large, is_whole_numbers(X))
+        members.append(Members(of_query, where, int(one.firsts[state.number]), one.n))
+    relevant, gathered = plan.meaning.relevant(truth), _gathered(state, plan)
+    return Partition(state.number, relevant, own, gathered, members, is_whole_numbers(X))
 
 
 def labels_of(state: Labelled, plan: Plan) -> tuple[Joined, Joined, Joined]:
@@ -94,9 +92,9 @@ def gradient_of(state: Scored, of_client: Vector | None) -> tuple[float, float, 
         gradient += own
     if of_client is not None:
         gradient[work.gathered] = of_client
-    for portion, weight in zip(state.portions, work.weights, strict=True):
+    for portion in state.portions:
         gradient[slice(None) if portion.members.rows is None else portion.members.rows] += portion.gradient
-        value += weight * portion.total
+        value += portion.total
     return value, lost, gradient
 
 

@@ -155,18 +155,6 @@ def _several(code: Ints, values: NDArray[Any], size: int) -> NDArray[np.bool_]:
     return np.asarray(np.bincount(pairs[:, 0].astype(np.int64), minlength=size) > 1)
 
 
-class Threshold(NamedTuple):
-    """A threshold of a large query that all partitions solve together: a binary query of its own.
-
-    firsts: (parts,) number of the query's samples in the partitions before.
-    """
-
-    id: Any
-    grade: float
-    large: Large
-    firsts: Ints
-
-
 class Plan(NamedTuple):
     """What every partition is told. A query that is in one partition only is solved there.
 
@@ -178,7 +166,7 @@ class Plan(NamedTuple):
     surrogate: Surrogate
     meaning: Meaning
     shared: NDArray[Any]
-    large: list[Threshold]
+    large: list[Large]
     gathered: NDArray[Any]
     share_per_weight: float
 
@@ -189,7 +177,7 @@ def make_plan(table: Table, counts: Counts, meaning: Meaning, loss: Loss, surrog
         raise ValueError(f"{loss.name} takes binary labels, not grades; pass relevant > 0, or use another loss")
     by_buckets = isinstance(surrogate, Hinge) and surrogate.method in ("auto", "bucketed")
     together = by_buckets and loss.has_discount and loss.k is None
-    large: list[Threshold] = []
+    large: list[Large] = []
     gathered: list[int] = []
     for q in np.flatnonzero(table.spans & (table.share > 0.0)).tolist():
         found = _thresholds(table, counts, q, loss) if together else []
@@ -201,7 +189,7 @@ def make_plan(table: Table, counts: Counts, meaning: Meaning, loss: Loss, surrog
     return Plan(loss, surrogate, meaning, ids[table.spans], large, ids[np.array(gathered, np.int64)], per_weight)
 
 
-def _thresholds(table: Table, counts: Counts, q: int, loss: Loss) -> list[Threshold]:
+def _thresholds(table: Table, counts: Counts, q: int, loss: Loss) -> list[Large]:
     """Return the thresholds of a query that all partitions solve together; none if one of them is not large."""
     own = table.code == q
     grades, at = np.unique(table.grade[own], return_inverse=True)
@@ -216,6 +204,6 @@ def _thresholds(table: Table, counts: Counts, q: int, loss: Loss) -> list[Thresh
     of_part = np.bincount(counts.part[own], counts.size[own], counts.rows.size).astype(np.int64)
     firsts, weight = np.cumsum(of_part) - of_part, table.share[q] * alpha
     return [
-        Threshold(table.ids[q], float(grades[t]), Large(n, int(members[t]), float(weight[t])), firsts)
+        Large(table.ids[q], float(grades[t]), n, int(members[t]), float(weight[t]), firsts)
         for t in range(1, grades.size)
     ]

@@ -17,11 +17,17 @@ Ints = NDArray[np.int64]
 
 
 class Large(NamedTuple):
-    """A query with positives and negatives in several partitions. weight: factor of its gradient."""
+    """A binary query that several partitions solve together: samples of at least a grade against the others of a query.
 
+    weight: in the risk. firsts: (partitions,) number of the query's samples in the partitions before.
+    """
+
+    id: Any
+    grade: float
     n: int
     n_pos: int
-    weight: float = 1.0
+    weight: float
+    firsts: Ints
 
 
 def is_large(n: int, n_pos: int) -> bool:
@@ -49,7 +55,7 @@ class Portion(NamedTuple):
 
 
 class Solved(NamedTuple):
-    """The gradient of a portion: the state in which every solution ends. total: its contribution to J."""
+    """The weighted gradient of a portion: the state in which every solution ends. total: its part of the risk."""
 
     members: Members
     gradient: Floats

@@ -36,16 +36,15 @@ def stand(exchange: Exchange) -> list[Standing]:
     return list(map(Standing, tallies, between))
 
 
-def highest_f1(exchange: Exchange) -> list[tuple[float, float]]:
-    """Return for each query the scores just above and just below the cut with the highest F1; −∞ if none is below."""
-    cuts = []
-    for standing in stand(exchange):
-        n_pos = np.cumsum(standing.pos.counts[::-1])
-        n_neg = np.cumsum(standing.between[::-1])[1::2]
-        f1 = 2.0 * n_pos / (n_pos + n_neg + n_pos[-1])
-        cuts.append(float(standing.pos.values[::-1][np.argmax(f1)]))  # F1 can be highest only directly after a positive
-    below: list[Range] = exchange.ask(reply, _below, [(cut,) for cut in cuts])
-    return [(cut, found.most) for cut, found in zip(cuts, below, strict=True)]
+def highest_f1(exchange: Exchange) -> tuple[float, float]:
+    """Return the scores just above and just below the cut of one query with the highest F1; −∞ if none is below."""
+    (standing,) = stand(exchange)
+    n_pos = np.cumsum(standing.pos.counts[::-1])
+    n_neg = np.cumsum(standing.between[::-1])[1::2]
+    f1 = 2.0 * n_pos / (n_pos + n_neg + n_pos[-1])
+    cut = float(standing.pos.values[::-1][np.argmax(f1)])  # F1 can be highest only directly after a positive
+    below: list[Range] = exchange.ask(reply, _below, [(cut,)])
+    return cut, below[0].most
 
 
 def _positives(portion: Portion) -> Tally:

@@ -64,10 +64,8 @@ class DaskTask:
             scores = self.gathered.gather(scored.ask(_scores_for_client).values)
             value, lost, gradient = self.gathered.weigh(self.gathered.inference.solve(scores))
             each = Each(np.split(gradient, np.cumsum(self.n_gathered)[:-1]))
-        exchange, found = solve_hinge(scored, self.large, self.loss, self.scale)
-        for query, (of_query, lost_in_query) in zip(self.large, found, strict=True):
-            value, lost = value + query.weight * of_query, lost + query.weight * lost_in_query
-        return Solved(exchange, value, lost, each)
+        exchange, of_large, lost_in_large = solve_hinge(scored, self.large, self.loss, self.scale)
+        return Solved(exchange, value + of_large, lost + lost_in_large, each)
 
 
 def pose(
@@ -84,7 +82,7 @@ def pose(
         weights = table.share[np.searchsorted(table.ids, grouping.ids)]
         gathered = Task(truth.size, inference, grouping.order, weights)
     parts, n_queries = labels.derive(take, plan, reads=True), int(np.count_nonzero(table.share))
-    return DaskTask(parts, n_queries, [one.large for one in plan.large], gathered, sizes, loss, surrogate), table
+    return DaskTask(parts, n_queries, plan.large, gathered, sizes, loss, surrogate), table
 
 
 def _scores_for_client(state: Any) -> Joined:
@@ -122,4 +120,4 @@ class DaskObjective:
 
     def threshold_ends(self, v: Vector) -> tuple[float, float]:
         """Return the scores above and below the cut with the highest F1 of all samples."""
-        return highest_f1(self.score(v).derive(all_as_one_query))[0]
+        return highest_f1(self.score(v).derive(all_as_one_query))
