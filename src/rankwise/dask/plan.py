@@ -24,16 +24,12 @@ Ints = NDArray[np.int64]
 
 @dataclass(frozen=True)
 class Labelled:
-    """Labels of a partition as they were given, with the query of each sample and its weight, if there are any.
-
-    width: number of features.
-    """
+    """Labels of a partition as they were given, with the query of each sample and its weight, if there are any."""
 
     number: int
     y: NDArray[Any]
     qid: NDArray[Any] | None = None
     weight: NDArray[Any] | None = None
-    width: int = 1
 
     @property
     def ids(self) -> NDArray[Any]:
