@@ -18,7 +18,7 @@ from scipy import sparse
 from sklearn.datasets import load_svmlight_file
 
 import rankwise as rw
-from rankwise.dask import DaskRankSVM, average_precision, structured_hinge
+from rankwise.dask import DaskRankSVM, structured_hinge
 
 pytestmark = pytest.mark.distributed
 ATOL = 1e-12
@@ -164,6 +164,3 @@ def test_300_random_vectors_each_a_query_over_five_partitions(client: Client, rn
         found = structured_hinge(s, y, qid=q, empty=empty)
         np.testing.assert_allclose([found.value, found.loss], [local.value, local.loss], rtol=ATOL)
         np.testing.assert_allclose(found.gradient.compute(), local.gradient, rtol=0, atol=ATOL)
-    for empty in ("skip", "zero", "one"):
-        expected = rw.metrics.average_precision(scores, relevant, qid=qid, empty=empty)
-        np.testing.assert_allclose(average_precision(s, y, qid=q, empty=empty), expected, rtol=ATOL)

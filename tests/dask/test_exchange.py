@@ -13,9 +13,9 @@ from numpy.typing import NDArray
 
 import rankwise as rw
 from rankwise.dask.exchange import Traffic
-from rankwise.dask.functions import hinge_of, precision_of
+from rankwise.dask.functions import hinge_of
 from rankwise.dask.plan import Labelled
-from rankwise.metrics.registry import as_loss, as_metric
+from rankwise.metrics.registry import as_loss
 
 ATOL = 1e-12
 KINDS: dict[str, Callable[[np.random.Generator, int], Any]] = {
@@ -57,9 +57,7 @@ def problem(t: int, rng: np.random.Generator, large: bool) -> tuple[Any, Any, An
 
 @pytest.mark.slow
 @pytest.mark.parametrize("large", [True, False], ids=["large", "small"])
-def test_84_random_vectors_have_the_hinge_and_the_precision_of_one_machine(
-    large: bool, rng: np.random.Generator
-) -> None:
+def test_84_random_vectors_have_the_hinge_of_one_machine(large: bool, rng: np.random.Generator) -> None:
     for t in range(84):
         scores, relevant, cuts, loss = problem(t, rng, large)
         local = rw.structured_hinge(scores, relevant, loss)
@@ -68,9 +66,6 @@ def test_84_random_vectors_have_the_hinge_and_the_precision_of_one_machine(
         np.testing.assert_allclose(value, local.value, rtol=ATOL, atol=ATOL, err_msg=where)
         np.testing.assert_allclose(lost, local.loss, rtol=ATOL, atol=ATOL, err_msg=where)
         np.testing.assert_allclose(gradient, local.gradient, rtol=0, atol=ATOL, err_msg=where)
-        found = precision_of(parted(scores, relevant, cuts), as_metric("ap"), "skip")
-        expected = rw.metrics.average_precision(scores, relevant)
-        np.testing.assert_allclose(found, expected, rtol=0, atol=ATOL, err_msg=where)
 
 
 def test_queries_in_any_order_over_any_parts(rng: np.random.Generator) -> None:
@@ -84,15 +79,6 @@ def test_queries_in_any_order_over_any_parts(rng: np.random.Generator) -> None:
             value, lost, gradient, _ = hinge(scores, truth, [9_000, 9_000, 30_000], loss, qid)
             np.testing.assert_allclose([value, lost], [local.value, local.loss], rtol=ATOL)
             np.testing.assert_allclose(gradient, local.gradient, rtol=0, atol=ATOL)
-        found = precision_of(parted(scores, truth, [9_000, 30_000], qid), as_metric("ap"), "skip")
-        np.testing.assert_allclose(found, rw.metrics.average_precision(scores, truth, qid=qid), rtol=ATOL)
-
-
-@pytest.mark.parametrize("k", [1, 20, 10_000])
-def test_precision_of_the_first_k_places(k: int, rng: np.random.Generator) -> None:
-    scores, relevant = np.round(rng.normal(size=20_000), 2), rng.random(20_000) < 0.01
-    found = precision_of(parted(scores, relevant, [3, 9_000]), as_metric("ap", k), "skip")
-    np.testing.assert_allclose(found, rw.metrics.average_precision(scores, relevant, k=k), rtol=ATOL)
 
 
 def test_what_is_exchanged_does_not_grow_with_the_samples(rng: np.random.Generator) -> None:

@@ -1,4 +1,4 @@
-"""Exact losses and metrics of scores that are spread over several machines."""
+"""The structured hinge of scores that are spread over several machines."""
 
 from __future__ import annotations
 
@@ -10,20 +10,18 @@ from dask import delayed
 from distributed import Client
 from numpy.typing import NDArray
 
-from rankwise.arguments import check_empty, check_known, raise_not_finite
+from rankwise.arguments import check_empty
 from rankwise.dask.cluster import holding
 from rankwise.dask.collections import as_dask_array
-from rankwise.dask.exchange import Exchange, Joined
+from rankwise.dask.exchange import Exchange
 from rankwise.dask.loading import load_vectors
 from rankwise.dask.partition import gradient_of, score
-from rankwise.dask.plan import Counts, Labelled, Meaning, tabulate
-from rankwise.dask.portions import Members, Scored, divide
-from rankwise.dask.standings import stand
+from rankwise.dask.plan import Counts, Meaning
+from rankwise.dask.portions import Scored
 from rankwise.dask.task import pose
 from rankwise.documenting import documented
-from rankwise.metrics.base import EMPTY, Metric, counted_as, mean_of
 from rankwise.metrics.loss import Loss
-from rankwise.metrics.registry import LossLike, as_loss, as_metric, per_query
+from rankwise.metrics.registry import LossLike, as_loss
 from rankwise.surrogates import Hinge
 from rankwise.surrogates.base import Result
 
@@ -63,7 +61,7 @@ def structured_hinge(
     See Also
     --------
     rankwise.structured_hinge : The same for arrays in memory.
-    average_precision : Average precision of distributed scores.
+    DaskRankSVM : Ranker that minimises it.
 
     Examples
     --------
@@ -99,85 +97,7 @@ def hinge_of(labels: Exchange, loss: Loss, hinge: Hinge, empty: str) -> tuple[An
     return parts, factor * (value + of_parts), factor * (lost + lost_in_parts), counts.rows
 
 
-@documented
-def average_precision(
-    scores: Any,
-    relevant: Any,
-    *,
-    k: int | None = None,
-    qid: Any = None,
-    empty: str = "skip",
-    client: Client | None = None,
-) -> float:
-    """Compute the average precision of scores that are spread over several machines.
-
-    The value is exactly that of `rankwise.metrics.average_precision` of all scores together.
-
-    Parameters
-    ----------
-    scores, relevant : dask Array or Series of shape (n_samples,)
-        As for `rankwise.metrics.average_precision`.
-    {k}
-    qid : dask Array or Series of shape (n_samples,), optional
-        Query of each sample, in any order over any partitions. By default all samples form one query.
-    {empty_metric}
-    client : distributed.Client, optional
-        Dask client to use. The default is the current one.
-
-    Returns
-    -------
-    float
-        Average precision, averaged over the queries, from 0 to 1. Higher is better.
-
-    See Also
-    --------
-    rankwise.metrics.average_precision : The same for arrays in memory.
-    structured_hinge : Structured hinge of distributed scores.
-
-    Examples
-    --------
-    >>> import dask.array as da
-    >>> from distributed import Client, LocalCluster
-    >>> scores, relevant = da.from_array([0.9, 0.8, 0.7, 0.1], chunks=3), da.from_array([1, 0, 1, 0], chunks=3)
-    >>> with LocalCluster(n_workers=1, processes=False, dashboard_address=":0") as cluster, Client(cluster):
-    ...     average_precision(scores, relevant)
-    0.8333333333333333
-    """
-    metric = as_metric("ap", k)
-    check_known("empty", empty, EMPTY)
-    with holding(client) as hold:
-        return precision_of(load_vectors(hold, scores, relevant, qid), metric, empty)
-
-
-def precision_of(labels: Exchange, metric: Metric, empty: str) -> float:
-    """Return the mean AP of partitions whose data are scores."""
-    counts = Counts.of(labels)
-    table = tabulate(counts, Meaning.to_metric(counts), may_be_empty=True)
-    shared = table.ids[table.spans]
-    values: NDArray[np.float64] = labels.ask(_values, shared, metric.k, reads=True).values
-    standings = stand(labels.derive(_divide, shared, reads=True)) if shared.size else []
-    values = np.concatenate([values, *(metric.of_ties(standing.ties()) for standing in standings)])
-    if empty == "error" and np.isnan(values).any():
-        raise ValueError(
-            f"a query has no relevant samples, so {metric.name} is not defined; pass empty='skip', 'zero' or 'one'"
-        )
-    return mean_of(metric, counted_as(values, empty), empty)
-
-
 def _gradient(state: Scored, of_client: NDArray[np.float64] | None, factor: float) -> tuple[Any, NDArray[np.float64]]:
     """Return the partition's contributions to risk and loss, and its gradient."""
     value, lost, gradient = gradient_of(state, of_client)
     return (value, lost), factor * gradient
-
-
-def _values(scores: NDArray[np.float64], state: Labelled, shared: NDArray[Any], k: int | None) -> Joined:
-    """Return the values of queries that are only in this partition."""
-    raise_not_finite(scores)
-    own = ~np.isin(state.ids, shared)
-    return Joined(per_query("ap", scores[own], state.y[own] > 0, state.ids[own], k=k, empty="skip")[1])
-
-
-def _divide(scores: NDArray[np.float64], state: Labelled, shared: NDArray[Any]) -> Scored:
-    """Return a partition with its portions of queries that are in several partitions."""
-    rows = [np.flatnonzero(state.ids == one) for one in shared]
-    return divide(Scored(scores), [Members(own, np.flatnonzero(state.y[own] > 0), 0, own.size) for own in rows])

@@ -114,11 +114,5 @@ def plane(X: Any, state: Scored, of_client: Vector | None, intercept: bool) -> t
     return value, lost, normal
 
 
-def all_as_one_query(state: Scored) -> Scored:
-    """Return the partition with a portion of one query of all samples."""
-    relevant = state.work.relevant
-    return divide(state, [Members(None, np.flatnonzero(relevant), 0, relevant.size)])
-
-
 def _features(X: Any, state: Partition, intercept: bool) -> Features:
     return as_features(X, INTERCEPT if intercept else 0.0, state.is_whole)

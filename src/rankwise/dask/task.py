@@ -14,12 +14,11 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from rankwise.dask.exchange import Each, Exchange, Joined, Range
+from rankwise.dask.exchange import Each, Exchange, Joined, Range, Tally
 from rankwise.dask.large_hinge import solve_hinge
-from rankwise.dask.partition import all_as_one_query, furthest, labels_of, plane, score, take
+from rankwise.dask.partition import furthest, labels_of, plane, score, take
 from rankwise.dask.plan import Counts, Meaning, Table, make_plan, tabulate
-from rankwise.dask.portions import Large
-from rankwise.dask.standings import highest_f1
+from rankwise.dask.portions import Large, Scored
 from rankwise.linear.features import Vector
 from rankwise.linear.objective import Clock, Evaluation, evaluation_of
 from rankwise.linear.task import Inference, Task
@@ -85,7 +84,7 @@ def pose(
     return DaskTask(parts, n_queries, plan.large, gathered, sizes, loss, surrogate), table
 
 
-def _scores_for_client(state: Any) -> Joined:
+def _scores_for_client(state: Scored) -> Joined:
     return Joined(state.scores[state.work.gathered])
 
 
@@ -119,5 +118,27 @@ class DaskObjective:
         return max(-ends.least, ends.most, 0.0)
 
     def threshold_ends(self, v: Vector) -> tuple[float, float]:
-        """Return the scores above and below the cut with the highest F1 of all samples."""
-        return highest_f1(self.score(v).derive(all_as_one_query))
+        """Return the scores just above and just below the cut with the highest F1; −∞ if none is below."""
+        scored = self.score(v)
+        pos: Tally = scored.ask(_positives)
+        n_pos = np.cumsum(pos.counts[::-1])
+        n_neg = np.cumsum(scored.ask(_between, pos.values)[::-1])[1::2]
+        f1 = 2.0 * n_pos / (n_pos + n_neg + n_pos[-1])
+        cut = float(pos.values[::-1][np.argmax(f1)])  # F1 can be highest only directly after a positive
+        below: Range = scored.ask(_below, cut)
+        return cut, below.most
+
+
+def _positives(state: Scored) -> Tally:
+    return Tally.of(state.scores[state.work.relevant])
+
+
+def _between(state: Scored, level: Vector) -> NDArray[np.int64]:
+    """Return the number of negatives below the first of m scores, equal to it, …, above the last, (2m + 1,)."""
+    negatives = state.scores[~state.work.relevant]
+    at = np.searchsorted(level, negatives, side="left") + np.searchsorted(level, negatives, side="right")
+    return np.bincount(at, minlength=2 * level.size + 1)
+
+
+def _below(state: Scored, cut: float) -> Range:
+    return Range.of(state.scores[state.scores < cut])
