@@ -140,19 +140,12 @@ class DaskRankSVM(RankSVM):
         self.intercept_ = INTERCEPT * learnt[d:] if learnt.size > d else np.zeros(1)
 
     def to_local(self) -> RankSVM:
-        """Convert to the ordinary ranker for data in memory.
-
-        The ordinary ranker predicts without Dask. Nothing is fitted again.
+        """Convert to the ordinary ranker, which predicts without Dask.
 
         Returns
         -------
         RankSVM
             The ordinary ranker, fitted.
-
-        Raises
-        ------
-        sklearn.exceptions.NotFittedError
-            If the ranker is not fitted.
         """
         check_is_fitted(self, "coef_")
         model = RankSVM(**self._shared(RankSVM), verbose=self.verbose)
@@ -162,20 +155,6 @@ class DaskRankSVM(RankSVM):
         return model
 
     def decision_function(self, X: Any) -> Any:
-        return self._by_partition(X, "decision_function", np.dtype(np.float64))
-
-    def predict(self, X: Any) -> Any:
-        check_is_fitted(self, "coef_")
-        return self._by_partition(X, "predict", np.asarray(self.classes_).dtype)
-
-    def rank(self, X: Any, qid: Any = None) -> Any:
-        scores = self.decision_function(X)
-        ids = None if qid is None else partitions(qid, "qid")
-        ranked = delayed(_rank)(scores.to_delayed().ravel().tolist(), ids)
-        blocks = [ranked[k] for k in range(scores.numblocks[0])]
-        return as_dask_array(blocks, scores.chunks[0], np.empty(0, np.int64))
-
-    def _by_partition(self, X: Any, method: str, dtype: np.dtype[Any]) -> Any:
         model = delayed(self.to_local())
         given = partitions(X, "X", 2)
         width = len(X.columns) if is_frame(X) else X.shape[1]
@@ -185,19 +164,26 @@ class DaskRankSVM(RankSVM):
             )
         sizes = (np.nan,) * len(given) if is_frame(X) else X.chunks[0]
         firsts = np.cumsum([0, *sizes])[:-1].tolist()
-        places = zip(given, range(len(given)), firsts, strict=True)
-        blocks = [delayed(_predict)(model, method, *place) for place in places]
-        return as_dask_array(blocks, sizes, np.empty(0, dtype))
+        blocks = [delayed(_scores)(model, block, k, firsts[k]) for k, block in enumerate(given)]
+        return as_dask_array(blocks, sizes, np.empty(0))
+
+    def predict(self, X: Any) -> Any:
+        scores, classes = self.decision_function(X), np.asarray(self.classes_)
+        return scores.map_blocks(lambda block: classes[(block > 0.0).astype(int)], meta=classes[:0])
+
+    def rank(self, X: Any, qid: Any = None) -> Any:
+        scores = self.decision_function(X)
+        ids = None if qid is None else partitions(qid, "qid")
+        ranked = delayed(_rank)(scores.to_delayed().ravel().tolist(), ids)
+        blocks = [ranked[k] for k in range(scores.numblocks[0])]
+        return as_dask_array(blocks, scores.chunks[0], np.empty(0, np.int64))
 
 
-def _predict(model: RankSVM, method: str, block: Any, number: int, first: float) -> NDArray[Any]:
-    if not block.shape[0]:
-        return np.empty(0, np.float64 if method == "decision_function" else model.classes_.dtype)
+def _scores(model: RankSVM, block: Any, number: int, first: float) -> Vector:
     try:
-        found: NDArray[Any] = getattr(model, method)(block)
+        return model.decision_function(block) if block.shape[0] else np.empty(0)
     except (TypeError, ValueError) as error:
         raise fault_of_features(block, error).error(number, first) from None
-    return found
 
 
 def _rank(scores: list[Vector], qid: list[Any] | None) -> list[NDArray[np.int64]]:
