@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,18 +25,6 @@ from rankwise.linear.task import Inference, Task
 from rankwise.metrics.loss import Loss
 from rankwise.queries import as_queries, group
 from rankwise.surrogates import Hinge, Surrogate
-
-
-class Solved(NamedTuple):
-    """Partitions with solved portions of large queries, and the client's contributions to risk and loss.
-
-    each: for each partition, the gradient of the samples that the client solved, or None.
-    """
-
-    exchange: Exchange
-    value: float
-    loss: float
-    each: Each | None
 
 
 @dataclass(frozen=True)
@@ -56,15 +44,19 @@ class DaskTask:
         """The weight of the loss in a structured hinge."""
         return getattr(self.surrogate, "scale", 1.0)
 
-    def solve(self, scored: Exchange) -> Solved:
-        """Solve all queries that several partitions share."""
+    def solve(self, scored: Exchange) -> tuple[Exchange, float, float, Each | None]:
+        """Solve all queries that several partitions share.
+
+        Return the partitions with their portions solved, the client's contributions to risk and loss, and for each
+        partition the gradient of the samples that the client solved, or None.
+        """
         value, lost, each = 0.0, 0.0, None
         if self.gathered is not None:
             scores = self.gathered.gather(scored.ask(_scores_for_client).values)
             value, lost, gradient = self.gathered.weigh(self.gathered.inference.solve(scores))
             each = Each(np.split(gradient, np.cumsum(self.n_gathered)[:-1]))
         exchange, of_large, lost_in_large = solve_hinge(scored, self.large, self.loss, self.scale)
-        return Solved(exchange, value + of_large, lost + lost_in_large, each)
+        return exchange, value + of_large, lost + lost_in_large, each
 
 
 def pose(
