@@ -409,7 +409,9 @@ class DiscountedLoss(Loss):
         if self.proven:
             return
         both = (n_pos > 0) & (n_neg > 0)
-        pairs = np.unique(np.stack([n_pos[both], n_neg[both]], axis=1), axis=0)
+        pairs = np.stack([n_pos[both], n_neg[both]], axis=1)
+        if pairs.shape[0] > 1:
+            pairs = np.unique(pairs, axis=0)
         # The largest first: it often settles the others.
         for p, n in pairs[np.argsort(-pairs.sum(axis=1), kind="stable")]:
             self.check(int(p), int(n))
