@@ -20,7 +20,7 @@ from scipy import sparse
 from sklearn.base import clone
 
 import rankwise as rw
-from rankwise.dask import DaskRankSVM, SchedulerLostError, average_precision, structured_hinge
+from rankwise.dask import DaskRankSVM, SchedulerLostError, structured_hinge
 from rankwise.dask.collections import as_dask_array
 
 SIZES = [50, 30, 20]
@@ -76,8 +76,6 @@ def broken() -> Any:
     wrong.indices[3] = 99
     return blocks(sparse.csr_matrix(X[:50]), wrong, sparse.csr_matrix(X[80:]))
 
-
-functions = pytest.mark.parametrize("function", [structured_hinge, average_precision])
 
 NUMBER = "features must be finite numbers; impute or encode it, or drop the sample"
 LABELS = "labels must be all finite numbers or all strings; drop the sample"
@@ -180,8 +178,7 @@ def test_types_that_go_together(near_client: Client) -> None:
     assert words.value == structured_hinge(parts(X[:, 0]), parts(Y), qid=parts(QID)).value
 
 
-@functions
-def test_rows_of_vectors(near_client: Client, function: Any) -> None:
+def test_rows_of_vectors(near_client: Client) -> None:
     scores, table = X[:, 0], frame(pd.DataFrame(X))
     wrong: list[tuple[Any, Any, Any, str]] = [
         (put(scores, np.nan), Y, None, row_60("scores", "", "nan: not finite")),
@@ -204,7 +201,7 @@ def test_rows_of_vectors(near_client: Client, function: Any) -> None:
     for *given, told in wrong:
         s, y, qid = (parts(one) if isinstance(one, np.ndarray) else one for one in given)
         with pytest.raises((TypeError, ValueError), match=told):
-            function(s, y, qid=qid)
+            structured_hinge(s, y, qid=qid)
 
 
 def test_nothing_to_rank(near_client: Client) -> None:
@@ -213,13 +210,8 @@ def test_nothing_to_rank(near_client: Client) -> None:
     assert (
         structured_hinge(scores, nobody).value == structured_hinge(empty.astype(float), empty, qid=empty).value == 0.0
     )
-    assert np.isnan(average_precision(scores, nobody))
-    assert np.isnan(average_precision(empty.astype(float), empty))
-    assert average_precision(scores, nobody, empty="one") == 1.0
     with pytest.raises(ValueError, match="the query has nothing to rank"):
         structured_hinge(scores, nobody, empty="error")
-    with pytest.raises(ValueError, match="a query has no relevant samples, so ap is not defined"):
-        average_precision(scores, nobody, empty="error")
 
 
 @pytest.fixture(scope="module")
@@ -273,9 +265,10 @@ def test_a_client_or_a_cluster_that_is_closed(near: LocalCluster, what: str) -> 
         with LocalCluster(**IN_THIS_PROCESS) as cluster:
             client = Client(cluster, set_as_default=False)
     fit = DaskRankSVM(client=client).fit
-    tasks = [lambda: fit(parts(X), parts(Y))]
-    tasks += [lambda of=of: of(parts(X[:, 0]), parts(Y), client=client) for of in (structured_hinge, average_precision)]
-    for task in tasks:
+    for task in (
+        lambda: fit(parts(X), parts(Y)),
+        lambda: structured_hinge(parts(X[:, 0]), parts(Y), client=client),
+    ):
         with pytest.raises(SchedulerLostError, match=r"closed, and maybe its cluster, too; open one with") as caught:
             task()
         assert "partial_" not in str(caught.value)

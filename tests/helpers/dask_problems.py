@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -10,7 +9,7 @@ from dask import delayed
 from numpy.typing import NDArray
 
 from rankwise.dask.collections import as_dask_array
-from rankwise.distributed.exchange import Each, Traffic, add_all, size_of
+from rankwise.dask.exchange import Each, Exchange, Traffic, add_all, size_of
 
 RTOL = ATOL = 1e-10
 
@@ -43,13 +42,11 @@ def assert_same_fit(found: Any, local: Any) -> None:
     np.testing.assert_array_equal(found.classes_, local.classes_)
 
 
-@dataclass
-class InProcess:
-    """An `Exchange` whose parts are all in this process."""
+class InProcess(Exchange):
+    """Partitions that are all in this process."""
 
-    states: list[Any]
-    data: list[Any] = field(default_factory=list)
-    traffic: Traffic = field(default_factory=Traffic)
+    def __init__(self, states: list[Any], data: list[Any], traffic: Traffic | None = None) -> None:
+        self.states, self.data, self.traffic = states, data, traffic or Traffic()
 
     def derive(self, function: Any, *args: Any, reads: bool = False) -> InProcess:
         self.traffic.sent += size_of(args)

@@ -16,7 +16,7 @@ import rankwise as rw
 from rankwise.latent import bags as bags_module
 from rankwise.latent import cccp, training
 from rankwise.latent.bags import Bags, as_bags
-from rankwise.latent.cccp import State, WorkingSet, best_of
+from rankwise.latent.cccp import State, WorkingSet
 
 pytestmark = pytest.mark.filterwarnings(ZEROS)
 
@@ -129,8 +129,6 @@ def test_candidates_of_no_use_for_five_rounds_are_dropped() -> None:
     assert working.add(np.array([2, 0]), np.array([0, 0])) == 1
     np.testing.assert_array_equal(working.scores(np.array([0.0, -1.0])), [1.0, -5.0])
     np.testing.assert_array_equal(working.combine(np.array([2.0, 1.0])), [3.0, 3.0])
-    best, where = best_of(np.array([1.0, 3.0, 3.0, 2.0, 2.0, -1.0]), np.array([0, 3, 5]))
-    assert (best.tolist(), where.tolist()) == ([3.0, 2.0, -1.0], [1, 3, 5])  # of equal ones the first
 
 
 def test_repeated_bags_have_candidates_of_their_own(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import runpy
 import subprocess
 import sys
@@ -93,12 +92,3 @@ def test_every_module_but_those_that_pytest_sets_aside_is_imported() -> None:
     assert "rankwise.torch" not in names
     done = run("torch", f"import importlib\nfor name in {names}:\n    importlib.import_module(name)")
     assert done.returncode == 0, done.stderr
-
-
-@pytest.mark.parametrize("path", sorted((ROOT / "tests" / "torch").rglob("test_*.py")), ids=lambda path: path.stem)
-def test_the_tests_of_the_torch_part_skip_themselves(path: Path) -> None:
-    text = path.read_text(encoding="utf-8")
-    asked = text.find('pytest.importorskip("torch")')
-    first = re.search(r"^(import torch\b|from torch\b|(import|from) rankwise\.torch)", text, re.MULTILINE)
-    assert asked >= 0
-    assert first is None or asked < first.start()

@@ -20,7 +20,6 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("metrics",),
     ("inference", "surrogates"),
     ("io", "progress"),
-    ("distributed",),
     ("linear", "torch", "boosting"),
     ("latent", "dask"),
     ("models",),

@@ -30,15 +30,6 @@ LITTER += ("tests/core/__pycache__/test.pyc", "lab/build/lib.py")
 TOP = {"CHANGELOG.md", "CITATION.cff", "CONTRIBUTING.md", "LICENSE", "MANIFEST.in", "Makefile", "README.md"}
 TOP |= {"PKG-INFO", "conftest.py", "constraints-minimal.txt", "constraints-test.txt", "pyproject.toml", "setup.cfg"}
 
-USER = """
-import numpy as np
-from rankwise import LinearRanker, structured_hinge
-
-X, y = np.array([[0.0], [1.0], [2.0]]), np.array([0, 1, 1])
-ranker = LinearRanker("ap").fit(X, y)
-value: float = structured_hinge(ranker.decision_function(X), y).value
-"""
-
 
 def read(name: str) -> str:
     return (ROOT / name).read_text(encoding="utf-8")
@@ -134,17 +125,6 @@ def test_the_sdist_has_what_builds_and_tests_and_no_litter(release: Release) -> 
     assert not [name for name in found if "__pycache__" in name or "rankwise_lab.egg-info" in name]
 
 
-@pytest.mark.slow
-def test_the_files_pass_twine_and_the_readme_is_rendered(release: Release) -> None:
-    pytest.importorskip("twine")
-    markdown = pytest.importorskip("readme_renderer.markdown")
-    python("-m", "twine", "--no-color", "check", "--strict", *release, cwd=release.wheel.parent)
-    # Without a renderer twine says that all is well.
-    page = markdown.render(read("README.md"))
-    assert page is not None
-    assert "<table>" in page
-
-
 class Home(NamedTuple):
     """An environment in which the wheel is installed, and a folder to work in."""
 
@@ -185,18 +165,3 @@ def test_the_installed_command_tells_its_version_and_the_readme_runs(home: Home)
     done = home.run(home.python, script)
     assert done.returncode == 0, done.stderr
     assert done.stdout == "".join(block.printed or "" for block in blocks)
-
-
-@pytest.mark.slow
-def test_the_types_of_the_installed_wheel_are_known(home: Home) -> None:
-    pytest.importorskip("mypy")
-    script = home.folder / "typed.py"
-    script.write_text(USER + "wrong: str = value\nstructured_hinge([1.0], [True], loss=3)\n", encoding="utf-8")
-    cache = home.folder / "mypy_cache"
-    if (ROOT / ".mypy_cache").is_dir():  # what mypy knows of other packages already
-        shutil.copytree(ROOT / ".mypy_cache", cache)
-    options = ("--config-file", ROOT / "pyproject.toml", "--cache-dir", cache, "--python-executable", home.python)
-    done = home.run(sys.executable, "-m", "mypy", *options, script)
-    lines = USER.count("\n")
-    places = re.findall(r"typed\.py:(\d+): error: .*\[([\w-]+)\]", done.stdout)
-    assert places == [(str(lines + 1), "assignment"), (str(lines + 2), "arg-type")], done.stdout + done.stderr

@@ -14,7 +14,6 @@ from public_names import PAGES, is_missing
 ROOT = Path(__file__).resolve().parents[2]
 DOCS = ROOT / "docs"
 DOCUMENTS = [ROOT / name for name in ("README.md", "CHANGELOG.md", "CONTRIBUTING.md")] + sorted(DOCS.glob("*.md"))
-GALLERY = sorted((ROOT / "examples" / "gallery").glob("*.py"))
 NOTEBOOKS = sorted((ROOT / "examples" / "notebooks").glob("*.ipynb"))
 FENCE = re.compile(r"^```.*?^```$", re.MULTILINE | re.DOTALL)
 LINK = re.compile(r"\]\(([^)\s]+)\)")
@@ -70,14 +69,6 @@ def test_contents_name_every_document_and_notebook_and_nothing_that_is_not_there
     made = {"gallery/index", *(f"notebooks/{path.stem}" for path in NOTEBOOKS)}  # by the build
     assert {path.stem for path in DOCS.glob("*.md")} | made <= set(entries)
     assert not [one for one in entries if one not in made and not list(DOCS.glob(f"{one}.*"))]
-
-
-@pytest.mark.parametrize("path", GALLERY, ids=lambda path: path.stem)
-def test_a_script_of_the_gallery_says_what_to_see(path: Path) -> None:
-    text = path.read_text(encoding="utf-8")
-    assert path.name.startswith("plot_")
-    assert "**What to see**" in text.split('"""')[1]
-    assert "plt.show()" in text
 
 
 def test_the_readme_is_short_and_its_gains_are_those_of_the_benchmarks() -> None:

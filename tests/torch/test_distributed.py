@@ -16,7 +16,6 @@ from datetime import timedelta
 from functools import partial
 from pathlib import Path
 from typing import Any
-from unittest import mock
 
 import pytest
 
@@ -24,7 +23,7 @@ torch, dist = pytest.importorskip("torch"), pytest.importorskip("torch.distribut
 if not dist.is_available() or not dist.is_gloo_available():
     pytest.skip("needs torch.distributed with gloo", allow_module_level=True)
 
-from rankwise.torch import ScoreMemory, distributed, exchange, functional  # noqa: E402
+from rankwise.torch import ScoreMemory, functional  # noqa: E402
 from rankwise.torch.functional import retrieval_loss  # noqa: E402
 
 # Each row is a list, unless a test says otherwise.
@@ -146,13 +145,6 @@ def compiled(function: Any, gather: Any, **given: Any) -> Any:
     return (torch.compile(function, backend="eager") if gather else function)(gather=gather, **given)
 
 
-def by_exchange(function: Any, gather: Any, **given: Any) -> Any:
-    """The loss of many scores, which are not gathered."""
-    refuse = AssertionError("scores were gathered")
-    with mock.patch.object(exchange, "_MANY", 1 << 13), mock.patch.object(distributed, "join", side_effect=refuse):
-        return function(gather=gather, **given)
-
-
 _FAR = torch.tensor([2**62 + 1, 2**62, -(2**62), 5])
 _MASK = draw(3, 23, 6) > -0.8
 _FLAT, _ROWS = samples(23), samples(23, 6)
@@ -194,11 +186,7 @@ CASES: dict[str, Case] = {
     "queries on several ranks, one without samples": hinge(_RAGGED, IDLE, reduction="none"),
     "float32": hinge(_SINGLE),
     "bfloat16 and float32": mixed(hinge(_FLAT), "scores", torch.bfloat16, torch.float32, torch.bfloat16),
-    "many scores": hinge(_MANY, _OF_MANY, partial(by_exchange, structured_hinge), loss="ndcg", scale=2.0),
-    "many scores, float32": mixed(
-        hinge(_MANY, _OF_MANY, partial(by_exchange, structured_hinge)), "scores", *[torch.float32] * 3
-    ),
-    "many scores, smooth": hinge(_MANY, _OF_MANY, partial(by_exchange, smooth_loss), width=0.3),
+    "many scores": hinge(_MANY, _OF_MANY, loss="ndcg", scale=2.0),
     "direct loss": hinge(_FLAT, function=direct_loss, epsilon=0.5),
     "smooth loss, masked rows": hinge(_HOLES, function=smooth_loss, loss="ndcg", backend="tensor"),
     "error-driven loss": hinge(_RAGGED, function=functional.error_driven_loss, reduction="none"),

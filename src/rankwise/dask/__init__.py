@@ -17,7 +17,7 @@ except ModuleNotFoundError as error:
     ) from None
 
 from rankwise.dask.cluster import SchedulerLostError
-from rankwise.dask.functions import average_precision, structured_hinge
+from rankwise.dask.functions import structured_hinge
 from rankwise.dask.rank_svm import DaskRankSVM
 
-__all__ = ["DaskRankSVM", "SchedulerLostError", "average_precision", "structured_hinge"]
+__all__ = ["DaskRankSVM", "SchedulerLostError", "structured_hinge"]

@@ -1,25 +1,13 @@
-"""The cluster: its client, what a computation holds there, and partitions as futures.
-
-States stay on the workers, and only replies come back. The scheduler knows every task with all its inputs, so if a
-worker dies, Dask repeats what is lost. Replies are added up in the order of partitions, so the result stays the same.
-"""
+"""The client of a cluster, and what a computation holds there."""
 
 from __future__ import annotations
 
-import uuid
 import weakref
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
 from distributed import Client, Future, get_client
-
-from rankwise.distributed.exchange import Each, Function, Traffic, add_all, size_of
-
-# If there are more replies than this, workers add them up in groups of this size.
-_FAN_IN = 16
-# An argument with more bytes is sent once and copied from worker to worker.
-_SMALL = 1 << 12
 
 
 class SchedulerLostError(ConnectionError):
@@ -121,54 +109,3 @@ def clear(client: Client) -> Iterator[None]:
             f"the Dask scheduler{f' at {where}' if where else ''} can no longer be reached; start a new cluster and a "
             "client for it, and try again"
         ) from error
-
-
-class Futures:
-    """Partitions on a cluster, as an `Exchange`: for each, one future for its state and one for its data."""
-
-    def __init__(
-        self, hold: Hold, states: Sequence[Future], data: Sequence[Future] = (), traffic: Traffic | None = None
-    ) -> None:
-        self.hold, self.states, self.data = hold, list(states), list(data)
-        self.traffic = traffic or Traffic()
-
-    def derive(self, function: Function, *args: Any, reads: bool = False) -> Futures:
-        """See `Exchange`."""
-        with clear(self.hold.client):
-            return Futures(self.hold, self._submit(function, args, reads), self.data, self.traffic)
-
-    def ask(self, function: Function, *args: Any, reads: bool = False) -> Any:
-        """See `Exchange`."""
-        with clear(self.hold.client):
-            replies = self._submit(function, args, reads)
-            while len(replies) > _FAN_IN:
-                groups = [replies[k : k + _FAN_IN] for k in range(0, len(replies), _FAN_IN)]
-                replies = self.hold.map(add_all, groups, key=_keys("add", len(groups)))
-            found = self.hold.client.gather(replies)
-        self.traffic.rounds += 1
-        self.traffic.received += size_of(found)
-        return add_all(found)
-
-    def _submit(self, function: Function, args: tuple[Any, ...], reads: bool) -> list[Future]:
-        self.traffic.sent += size_of(args)
-        step = args[0] if args and callable(args[0]) else function  # what portions do, such as "count"
-        name = step.__name__.strip("_")
-        columns = [self.data] * reads + [self.states] + [self._column(one, name) for one in args]
-        return self.hold.map(function, *columns, key=_keys(name, len(self.states)))
-
-    def _column(self, argument: Any, name: str) -> list[Any]:
-        """Return an argument for each part."""
-        if isinstance(argument, Each):
-            return argument
-        if size_of(argument) > _SMALL:
-            (argument,) = self.hold.map(_same, [argument], key=_keys(f"{name}-message", 1))
-        return [argument] * len(self.states)
-
-
-def _same(argument: Any) -> Any:
-    return argument
-
-
-def _keys(name: str, n: int) -> list[str]:
-    token = uuid.uuid4().hex
-    return [f"rankwise-{name}-{token}-{k}" for k in range(n)]

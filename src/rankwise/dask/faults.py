@@ -64,14 +64,15 @@ def _not_finite(X: Any) -> tuple[int, int, Any] | None:
     values = np.asarray(X)
     if values.ndim != 2 or values.dtype.kind not in "fOSU":
         return None
-    finite = np.isfinite(values) if values.dtype.kind == "f" else np.vectorize(_is_finite, otypes=[bool])(values)
+    finite = np.isfinite(values) if values.dtype.kind == "f" else np.vectorize(is_finite, otypes=[bool])(values)
     if (k := first_true(~finite.ravel())) is None:
         return None
     row, column = divmod(k, values.shape[1])
     return row, column, values[row, column]
 
 
-def _is_finite(value: Any) -> bool:
+def is_finite(value: Any) -> bool:
+    """Return whether a value is a finite number, or text of one."""
     try:
         return math.isfinite(float(value))
     except (TypeError, ValueError):

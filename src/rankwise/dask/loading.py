@@ -12,9 +12,10 @@ from numpy.typing import NDArray
 from sklearn.utils.validation import check_array
 
 from rankwise.arguments import as_array, as_scores, as_truth, first_true, raise_not_finite
-from rankwise.dask.cluster import Futures, Hold, clear
+from rankwise.dask.cluster import Hold, clear
 from rankwise.dask.collections import aligned, is_frame, partitions
-from rankwise.dask.faults import Fault, fault_of, fault_of_features
+from rankwise.dask.exchange import Exchange
+from rankwise.dask.faults import Fault, fault_of, fault_of_features, is_finite
 from rankwise.dask.plan import Labelled
 from rankwise.linear.base import refuse_broken
 from rankwise.linear.task import rankable
@@ -22,20 +23,18 @@ from rankwise.queries import as_ids
 
 
 class Report(NamedTuple):
-    """A partition that is in order. types: by name, those of its labels and queries; empty if there are no rows."""
+    """A partition that is in order. types: of its labels and queries by name; empty if there are no rows."""
 
     rows: int
     width: int
     types: dict[str, np.dtype[Any]]
 
 
-def load_parts(hold: Hold, X: Any, y: Any, qid: Any = None, query_weight: Any = None) -> tuple[Futures, int]:
+def load_parts(hold: Hold, X: Any, y: Any, qid: Any = None, query_weight: Any = None) -> tuple[Exchange, int]:
     """Load labelled partitions on the workers, in memory or on disk; return them and the number of features."""
-    if y is None:
-        raise ValueError("requires y to be passed, but the target y is None")
     blocks = partitions(X, "X", 2)
     columns = list(X.columns) if is_frame(X) else None
-    labels = _aligned(X, "X", y=y, qid=qid, query_weight=query_weight)
+    labels = {"y": aligned(y, X, "y"), **_aligned(X, "X", qid=qid, query_weight=query_weight)}
     parts, reports = _load(hold, [delayed(_features)(block, columns) for block in blocks], labels, "X")
     if not any(report.rows for report in reports):
         raise ValueError("X has no rows; pass at least one sample of each class")
@@ -48,7 +47,7 @@ def load_parts(hold: Hold, X: Any, y: Any, qid: Any = None, query_weight: Any = 
     return parts, widths[0]
 
 
-def load_vectors(hold: Hold, scores: Any, relevant: Any, qid: Any = None) -> Futures:
+def load_vectors(hold: Hold, scores: Any, relevant: Any, qid: Any = None) -> Exchange:
     """Load checked scores and relevance on the workers."""
     blocks = partitions(scores, "scores")
     labels = {"relevant": aligned(relevant, scores, "relevant", "scores"), **_aligned(scores, "scores", qid=qid)}
@@ -82,7 +81,7 @@ def _aligned(X: Any, beside: str, **given: Any) -> dict[str, list[Any]]:
     return {name: aligned(values, X, name, beside) for name, values in given.items() if values is not None}
 
 
-def _load(hold: Hold, blocks: list[Any], labels: dict[str, list[Any]], beside: str) -> tuple[Futures, list[Report]]:
+def _load(hold: Hold, blocks: list[Any], labels: dict[str, list[Any]], beside: str) -> tuple[Exchange, list[Report]]:
     """Submit everything at once, so that shared inputs are read only once. Return partitions, and a report on each."""
     n, names = len(blocks), list(labels)
     with clear(hold.client):
@@ -91,7 +90,7 @@ def _load(hold: Hold, blocks: list[Any], labels: dict[str, list[Any]], beside: s
         states = hold.map(_label, range(n), data, *columns, names=names, beside=beside)
         reports: list[Report] = []
         first = 0
-        for number, report in enumerate(hold.client.gather(hold.map(_report, states))):
+        for number, report in enumerate(hold.client.gather(hold.map(_report, states, data))):
             if isinstance(report, Fault):
                 raise report.error(number, first)
             reports.append(report)
@@ -101,7 +100,7 @@ def _load(hold: Hold, blocks: list[Any], labels: dict[str, list[Any]], beside: s
             types["qid"] = check_types([report.types.get("qid") for report in reports], "qid")
         if any(report.types != types for report in reports):
             states = hold.map(_of_types, states, [types] * n)
-    return Futures(hold, states, data), reports
+    return Exchange(hold, states, data), reports
 
 
 def _features(block: Any, columns: list[Any] | None) -> Any:
@@ -137,7 +136,7 @@ def _label(number: int, block: Any, *columns: Any, names: list[str], beside: str
     """Return the checked labels that stand beside a block of X or of scores."""
     if isinstance(block, Fault):
         return block
-    n, width = block.shape[0], block.shape[1] if block.ndim == 2 else 1
+    n = block.shape[0]
     try:
         given = {name: _as_column(one, name, n, beside) for name, one in zip(names, columns, strict=True)}
         y, weight = given[names[0]], given.get("query_weight")
@@ -150,7 +149,7 @@ def _label(number: int, block: Any, *columns: Any, names: list[str], beside: str
             rankable(np.zeros(n, np.bool_), ids, weight)  # raises if weights are invalid, or differ within a query
     except (TypeError, ValueError) as error:
         return fault_of(error)
-    return Labelled(number, y, ids, weight, width)
+    return Labelled(number, y, ids, weight)
 
 
 def _as_column(values: Any, name: str, n: int, beside: str) -> NDArray[Any]:
@@ -168,21 +167,17 @@ def _check_labels(y: NDArray[Any]) -> None:
     wrong = ~np.isfinite(y) if kind == "f" else np.zeros(y.size, np.bool_)
     if kind == "O":
         strings = any(isinstance(value, str) for value in y)
-        wrong = np.array([not (isinstance(value, str) if strings else _is_finite(value)) for value in y])
+        wrong = np.array([not (isinstance(value, str) if strings else is_finite(value)) for value in y])
     if (k := first_true(wrong)) is not None:
         raise ValueError(f"y[{k}] is {y[k]!s}: labels must be all finite numbers or all strings; drop the sample")
 
 
-def _is_finite(value: Any) -> bool:
-    return isinstance(value, int | float | np.number | np.bool_) and bool(abs(value) < np.inf)  # type: ignore[operator]
-
-
-def _report(state: Labelled | Fault) -> Report | Fault:
+def _report(state: Labelled | Fault, block: Any) -> Report | Fault:
     if isinstance(state, Fault):
         return state
-    n, given = state.y.shape[0], {"y": state.y, "qid": state.qid}
-    types = {name: values.dtype for name, values in given.items() if n and values is not None}
-    return Report(n, state.width, types)
+    given = {"y": state.y, "qid": state.qid}
+    types = {name: values.dtype for name, values in given.items() if values is not None and values.size}
+    return Report(block.shape[0], block.shape[-1], types)
 
 
 def _of_types(state: Labelled, types: dict[str, np.dtype[Any]]) -> Labelled:

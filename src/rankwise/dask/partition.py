@@ -13,10 +13,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankwise.arguments import not_finite
+from rankwise.dask.exchange import Joined, Range
 from rankwise.dask.faults import fault_of
 from rankwise.dask.plan import Labelled, Plan
-from rankwise.distributed.exchange import Joined, Range
-from rankwise.distributed.part import Members, Part, divide
+from rankwise.dask.portions import Members, Scored, divide
 from rankwise.linear.features import INTERCEPT, Features, Vector, as_features, is_whole_numbers, on_grid
 from rankwise.linear.task import Inference, Task, rankable
 
@@ -26,7 +26,7 @@ class Partition:
     """What a partition has to solve.
 
     own: its queries that no other partition has, or None. gathered: rows of queries that the client solves. members:
-    its samples of large queries, and weights: their ω. is_whole: whether features are small whole numbers.
+    its samples of large queries. is_whole: whether features are small whole numbers.
     """
 
     number: int
@@ -34,15 +34,7 @@ class Partition:
     own: Task | None
     gathered: NDArray[np.int64]
     members: list[Members]
-    weights: list[float]
     is_whole: bool
-
-
-@dataclass(frozen=True)
-class Scored(Part):
-    """A partition whose samples have scores, and its portions of large queries."""
-
-    work: Any = None
 
 
 def take(X: Any, state: Labelled, plan: Plan) -> Partition:
@@ -58,10 +50,9 @@ def take(X: Any, state: Labelled, plan: Plan) -> Partition:
     for one in plan.large:
         of_query = None if ids is None else np.flatnonzero(ids == one.id)
         where = np.flatnonzero((truth if of_query is None else truth[of_query]) >= one.grade)
-        members.append(Members(of_query, where, int(one.firsts[state.number]), one.large.n))
-    relevant, weights_of_large = plan.meaning.relevant(truth), [one.large.weight for one in plan.large]
-    gathered = _gathered(state, plan)
-    return Partition(state.number, relevant, own, gathered, members, weights_of_large, is_whole_numbers(X))
+        members.append(Members(of_query, where, int(one.firsts[state.number]), one.n))
+    relevant, gathered = plan.meaning.relevant(truth), _gathered(state, plan)
+    return Partition(state.number, relevant, own, gathered, members, is_whole_numbers(X))
 
 
 def labels_of(state: Labelled, plan: Plan) -> tuple[Joined, Joined, Joined]:
@@ -80,7 +71,7 @@ def score(X: Any, state: Partition, v: Vector | None = None, intercept: bool = F
     error = not_finite(scores)
     if error is not None:
         raise fault_of(error).error(state.number)
-    return divide(Scored(scores, work=state), state.members)
+    return divide(Scored(scores, state), state.members)
 
 
 def furthest(X: Any, state: Partition, v: Vector, intercept: bool) -> Range:
@@ -101,9 +92,9 @@ def gradient_of(state: Scored, of_client: Vector | None) -> tuple[float, float, 
         gradient += own
     if of_client is not None:
         gradient[work.gathered] = of_client
-    for portion, weight in zip(state.portions, work.weights, strict=True):
+    for portion in state.portions:
         gradient[slice(None) if portion.members.rows is None else portion.members.rows] += portion.gradient
-        value += weight * portion.total
+        value += portion.total
     return value, lost, gradient
 
 
@@ -121,12 +112,6 @@ def plane(X: Any, state: Scored, of_client: Vector | None, intercept: bool) -> t
     else:
         normal[0] = features.combine(gradient)
     return value, lost, normal
-
-
-def all_as_one_query(state: Scored) -> Scored:
-    """Return the partition with a portion of one query of all samples."""
-    relevant = state.work.relevant
-    return divide(state, [Members(None, np.flatnonzero(relevant), 0, relevant.size)])
 
 
 def _features(X: Any, state: Partition, intercept: bool) -> Features:

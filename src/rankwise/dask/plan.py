@@ -9,9 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankwise.arguments import as_truth
+from rankwise.dask.exchange import Exchange, Joined
 from rankwise.dask.faults import fault_of
-from rankwise.distributed.exchange import Exchange, Joined
-from rankwise.distributed.part import Large, is_large
+from rankwise.dask.portions import Large, is_large
 from rankwise.linear.task import as_labels, share_of_queries
 from rankwise.metrics.loss import Loss
 from rankwise.metrics.thresholds import Levels, check_number, weigh_levels
@@ -23,16 +23,12 @@ Ints = NDArray[np.int64]
 
 @dataclass(frozen=True)
 class Labelled:
-    """Labels of a partition as they were given, with the query of each sample and its weight, if there are any.
-
-    width: number of features.
-    """
+    """Labels of a partition as they were given, with the query of each sample and its weight, if there are any."""
 
     number: int
     y: NDArray[Any]
     qid: NDArray[Any] | None = None
     weight: NDArray[Any] | None = None
-    width: int = 1
 
     @property
     def ids(self) -> NDArray[Any]:
@@ -154,18 +150,6 @@ def _several(code: Ints, values: NDArray[Any], size: int) -> NDArray[np.bool_]:
     return np.asarray(np.bincount(pairs[:, 0].astype(np.int64), minlength=size) > 1)
 
 
-class Threshold(NamedTuple):
-    """A threshold of a large query that all partitions solve together: a binary query of its own.
-
-    firsts: (parts,) number of the query's samples in the partitions before.
-    """
-
-    id: Any
-    grade: float
-    large: Large
-    firsts: Ints
-
-
 class Plan(NamedTuple):
     """What every partition is told. A query that is in one partition only is solved there.
 
@@ -177,7 +161,7 @@ class Plan(NamedTuple):
     surrogate: Surrogate
     meaning: Meaning
     shared: NDArray[Any]
-    large: list[Threshold]
+    large: list[Large]
     gathered: NDArray[Any]
     share_per_weight: float
 
@@ -188,7 +172,7 @@ def make_plan(table: Table, counts: Counts, meaning: Meaning, loss: Loss, surrog
         raise ValueError(f"{loss.name} takes binary labels, not grades; pass relevant > 0, or use another loss")
     by_buckets = isinstance(surrogate, Hinge) and surrogate.method in ("auto", "bucketed")
     together = by_buckets and loss.has_discount and loss.k is None
-    large: list[Threshold] = []
+    large: list[Large] = []
     gathered: list[int] = []
     for q in np.flatnonzero(table.spans & (table.share > 0.0)).tolist():
         found = _thresholds(table, counts, q, loss) if together else []
@@ -200,7 +184,7 @@ def make_plan(table: Table, counts: Counts, meaning: Meaning, loss: Loss, surrog
     return Plan(loss, surrogate, meaning, ids[table.spans], large, ids[np.array(gathered, np.int64)], per_weight)
 
 
-def _thresholds(table: Table, counts: Counts, q: int, loss: Loss) -> list[Threshold]:
+def _thresholds(table: Table, counts: Counts, q: int, loss: Loss) -> list[Large]:
     """Return the thresholds of a query that all partitions solve together; none if one of them is not large."""
     own = table.code == q
     grades, at = np.unique(table.grade[own], return_inverse=True)
@@ -215,6 +199,6 @@ def _thresholds(table: Table, counts: Counts, q: int, loss: Loss) -> list[Thresh
     of_part = np.bincount(counts.part[own], counts.size[own], counts.rows.size).astype(np.int64)
     firsts, weight = np.cumsum(of_part) - of_part, table.share[q] * alpha
     return [
-        Threshold(table.ids[q], float(grades[t]), Large(n, int(members[t]), float(weight[t])), firsts)
+        Large(table.ids[q], float(grades[t]), n, int(members[t]), float(weight[t]), firsts)
         for t in range(1, grades.size)
     ]

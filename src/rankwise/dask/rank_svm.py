@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from contextlib import closing
 from dataclasses import dataclass, field
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 from dask import delayed
-from distributed import Client
 from numpy.typing import NDArray
 from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
-from rankwise.dask.cluster import Hold, SchedulerLostError, as_client, holding
+from rankwise.dask.cluster import Hold, SchedulerLostError, holding
 from rankwise.dask.collections import as_dask_array, feature_names, is_frame, partitions
 from rankwise.dask.faults import fault_of_features
 from rankwise.dask.loading import check_types, load_parts
@@ -28,41 +26,23 @@ from rankwise.linear.rank_svm import RankSVM
 from rankwise.metrics.loss import Loss
 from rankwise.progress import Progress
 
-# What the local ranker's methods say of data, and what is said here.
-_WORDS = (
-    ("array-like or sparse matrix", "dask Array or DataFrame"),
-    ("array-like", "dask Array or Series"),
-    ("ndarray", "dask Array"),
-    ("\n        RankSVM\n", "\n        DaskRankSVM\n"),
-)
-Method = TypeVar("Method", bound=Callable[..., Any])
-
-
-def like_local(method: Method) -> Method:
-    """Give a method the docstring of the local ranker's, in words for Dask collections."""
-    text = getattr(RankSVM, method.__name__).__doc__ or ""
-    for said, here in _WORDS:
-        text = text.replace(said, here)
-    method.__doc__ = text
-    return method
-
 
 @documented
 @dataclass(eq=False, repr=False)
 class DaskRankSVM(RankSVM):
     """Linear ranking SVM for a ranking loss, on Dask arrays or dataframes.
 
-    It solves the same problem as `RankSVM`, with the same solver and the same result, for any partitioning and without
-    a shuffle. With J_q the structured hinge of query q, the ranker w minimises
-
-        ½‖w‖² + C·mean_q J_q(X w).
+    It solves the problem of `RankSVM` with the same result, for any partitioning and without a shuffle. `fit` takes
+    dense or CSR blocks or dataframes, also of unknown sizes, and queries in any order over any partitions. A step
+    exchanges O(positives + buckets + features) numbers, see docs/larger_than_one_machine.md. After a
+    `SchedulerLostError`, as after any error, the best model is in partial_. Predictions are lazy.
 
     Parameters
     ----------
     loss, C, method, tol, max_iter, scale, surrogate, fit_intercept : optional
         As in `RankSVM`.
     n_threads : int, default 1
-        Not used. Dask decides how many threads work.
+        Not used: Dask decides.
     {verbose}
     warm_start : bool, default False
         Whether a further call of `fit` starts at the coefficients of the last one, or at those of partial_.
@@ -85,18 +65,6 @@ class DaskRankSVM(RankSVM):
     --------
     rankwise.RankSVM : The same ranker for data in memory.
 
-    Notes
-    -----
-    `fit` takes dense or CSR blocks or dataframes, also of unknown sizes, and queries in any order over any partitions.
-    If a worker dies, it takes longer but gives the same result. If the scheduler is lost, it raises
-    `SchedulerLostError`; after this and any other error the best model is in partial_. Predictions are lazy. `rank`
-    collects all scores on one worker, 8 bytes per sample.
-
-    Scores stay on the workers. A step exchanges O(positives + buckets + features) numbers, independent of the number
-    of samples. Queries within one partition are solved there. If a query is spread over several partitions, its scores
-    are sent to the client if it has fewer than about 8,000 samples, or if the loss has a cut-off or no discount. So
-    keep queries together if you can.
-
     Examples
     --------
     >>> import dask.array as da
@@ -111,17 +79,6 @@ class DaskRankSVM(RankSVM):
 
     client: Any = field(default=None, kw_only=True)
 
-    @property
-    def client_(self) -> Client:
-        """Dask client of the ranker.
-
-        Returns
-        -------
-        distributed.Client
-            The client that was passed, or the current one.
-        """
-        return as_client(self.client)
-
     def __sklearn_clone__(self) -> Any:
         others = self.get_params(deep=False)
         client = others.pop("client")  # a client cannot be copied
@@ -130,7 +87,6 @@ class DaskRankSVM(RankSVM):
     def __getstate__(self) -> dict[str, Any]:
         return {**super().__getstate__(), "client": None}
 
-    @like_local
     def fit(self, X: Any, y: Any, qid: Any = None, query_weight: Any = None) -> DaskRankSVM:
         loss = self._validated()
         if not self.warm_start:
@@ -185,19 +141,12 @@ class DaskRankSVM(RankSVM):
         self.intercept_ = INTERCEPT * learnt[d:] if learnt.size > d else np.zeros(1)
 
     def to_local(self) -> RankSVM:
-        """Convert to the ordinary ranker for data in memory.
-
-        The ordinary ranker predicts without Dask. Nothing is fitted again.
+        """Convert to the ordinary ranker, which predicts without Dask.
 
         Returns
         -------
         RankSVM
             The ordinary ranker, fitted.
-
-        Raises
-        ------
-        sklearn.exceptions.NotFittedError
-            If the ranker is not fitted.
         """
         check_is_fitted(self, "coef_")
         model = RankSVM(**self._shared(RankSVM), verbose=self.verbose)
@@ -206,24 +155,7 @@ class DaskRankSVM(RankSVM):
                 setattr(model, name, value)
         return model
 
-    @like_local
     def decision_function(self, X: Any) -> Any:
-        return self._by_partition(X, "decision_function", np.dtype(np.float64))
-
-    @like_local
-    def predict(self, X: Any) -> Any:
-        check_is_fitted(self, "coef_")
-        return self._by_partition(X, "predict", np.asarray(self.classes_).dtype)
-
-    @like_local
-    def rank(self, X: Any, qid: Any = None) -> Any:
-        scores = self.decision_function(X)
-        ids = None if qid is None else partitions(qid, "qid")
-        ranked = delayed(_rank)(scores.to_delayed().ravel().tolist(), ids)
-        blocks = [ranked[k] for k in range(scores.numblocks[0])]
-        return as_dask_array(blocks, scores.chunks[0], np.empty(0, np.int64))
-
-    def _by_partition(self, X: Any, method: str, dtype: np.dtype[Any]) -> Any:
         model = delayed(self.to_local())
         given = partitions(X, "X", 2)
         width = len(X.columns) if is_frame(X) else X.shape[1]
@@ -233,19 +165,26 @@ class DaskRankSVM(RankSVM):
             )
         sizes = (np.nan,) * len(given) if is_frame(X) else X.chunks[0]
         firsts = np.cumsum([0, *sizes])[:-1].tolist()
-        places = zip(given, range(len(given)), firsts, strict=True)
-        blocks = [delayed(_predict)(model, method, *place) for place in places]
-        return as_dask_array(blocks, sizes, np.empty(0, dtype))
+        blocks = [delayed(_scores)(model, block, k, firsts[k]) for k, block in enumerate(given)]
+        return as_dask_array(blocks, sizes, np.empty(0))
+
+    def predict(self, X: Any) -> Any:
+        scores, classes = self.decision_function(X), np.asarray(self.classes_)
+        return scores.map_blocks(lambda block: classes[(block > 0.0).astype(int)], meta=classes[:0])
+
+    def rank(self, X: Any, qid: Any = None) -> Any:
+        scores = self.decision_function(X)
+        ids = None if qid is None else partitions(qid, "qid")
+        ranked = delayed(_rank)(scores.to_delayed().ravel().tolist(), ids)
+        blocks = [ranked[k] for k in range(scores.numblocks[0])]
+        return as_dask_array(blocks, scores.chunks[0], np.empty(0, np.int64))
 
 
-def _predict(model: RankSVM, method: str, block: Any, number: int, first: float) -> NDArray[Any]:
-    if not block.shape[0]:
-        return np.empty(0, np.float64 if method == "decision_function" else model.classes_.dtype)
+def _scores(model: RankSVM, block: Any, number: int, first: float) -> Vector:
     try:
-        found: NDArray[Any] = getattr(model, method)(block)
+        return model.decision_function(block) if block.shape[0] else np.empty(0)
     except (TypeError, ValueError) as error:
         raise fault_of_features(block, error).error(number, first) from None
-    return found
 
 
 def _rank(scores: list[Vector], qid: list[Any] | None) -> list[NDArray[np.int64]]:

@@ -2,42 +2,29 @@
 
 The client holds the coefficients and, with their labels, the queries that it solves itself: small ones that several
 partitions share. Partitions hold all else, see `partition`. A step sends the coefficients to the partitions, solves
-large queries with them (`rankwise.distributed`), and gets a plane from each.
+large queries with them (`large_hinge`), and gets a plane from each.
 """
 
 from __future__ import annotations
 
 import time
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from rankwise.dask.partition import all_as_one_query, furthest, labels_of, plane, score, take
+from rankwise.dask.exchange import Each, Exchange, Joined, Range, Tally
+from rankwise.dask.large_hinge import solve_hinge
+from rankwise.dask.partition import furthest, labels_of, plane, score, take
 from rankwise.dask.plan import Counts, Meaning, Table, make_plan, tabulate
-from rankwise.distributed.exchange import Each, Exchange, Joined, Range
-from rankwise.distributed.hinge import solve_hinge
-from rankwise.distributed.part import Large
-from rankwise.distributed.standings import highest_f1
+from rankwise.dask.portions import Large, Scored
 from rankwise.linear.features import Vector
 from rankwise.linear.objective import Clock, Evaluation, evaluation_of
 from rankwise.linear.task import Inference, Task
 from rankwise.metrics.loss import Loss
 from rankwise.queries import as_queries, group
 from rankwise.surrogates import Hinge, Surrogate
-
-
-class Solved(NamedTuple):
-    """Partitions with solved portions of large queries, and the client's contributions to risk and loss.
-
-    each: for each partition, the gradient of the samples that the client solved, or None.
-    """
-
-    exchange: Exchange
-    value: float
-    loss: float
-    each: Each | None
 
 
 @dataclass(frozen=True)
@@ -57,17 +44,19 @@ class DaskTask:
         """The weight of the loss in a structured hinge."""
         return getattr(self.surrogate, "scale", 1.0)
 
-    def solve(self, scored: Exchange) -> Solved:
-        """Solve all queries that several partitions share."""
+    def solve(self, scored: Exchange) -> tuple[Exchange, float, float, Each | None]:
+        """Solve all queries that several partitions share.
+
+        Return the partitions with their portions solved, the client's contributions to risk and loss, and for each
+        partition the gradient of the samples that the client solved, or None.
+        """
         value, lost, each = 0.0, 0.0, None
         if self.gathered is not None:
             scores = self.gathered.gather(scored.ask(_scores_for_client).values)
             value, lost, gradient = self.gathered.weigh(self.gathered.inference.solve(scores))
             each = Each(np.split(gradient, np.cumsum(self.n_gathered)[:-1]))
-        exchange, found = solve_hinge(scored, self.large, self.loss, self.scale)
-        for query, one in zip(self.large, found, strict=True):
-            value, lost = value + query.weight * one.value, lost + query.weight * one.loss
-        return Solved(exchange, value, lost, each)
+        exchange, of_large, lost_in_large = solve_hinge(scored, self.large, self.loss, self.scale)
+        return exchange, value + of_large, lost + lost_in_large, each
 
 
 def pose(
@@ -84,10 +73,10 @@ def pose(
         weights = table.share[np.searchsorted(table.ids, grouping.ids)]
         gathered = Task(truth.size, inference, grouping.order, weights)
     parts, n_queries = labels.derive(take, plan, reads=True), int(np.count_nonzero(table.share))
-    return DaskTask(parts, n_queries, [one.large for one in plan.large], gathered, sizes, loss, surrogate), table
+    return DaskTask(parts, n_queries, plan.large, gathered, sizes, loss, surrogate), table
 
 
-def _scores_for_client(state: Any) -> Joined:
+def _scores_for_client(state: Scored) -> Joined:
     return Joined(state.scores[state.work.gathered])
 
 
@@ -121,5 +110,27 @@ class DaskObjective:
         return max(-ends.least, ends.most, 0.0)
 
     def threshold_ends(self, v: Vector) -> tuple[float, float]:
-        """Return the scores above and below the cut with the highest F1 of all samples."""
-        return highest_f1(self.score(v).derive(all_as_one_query))[0]
+        """Return the scores just above and just below the cut with the highest F1; −∞ if none is below."""
+        scored = self.score(v)
+        pos: Tally = scored.ask(_positives)
+        n_pos = np.cumsum(pos.counts[::-1])
+        n_neg = np.cumsum(scored.ask(_between, pos.values)[::-1])[1::2]
+        f1 = 2.0 * n_pos / (n_pos + n_neg + n_pos[-1])
+        cut = float(pos.values[::-1][np.argmax(f1)])  # F1 can be highest only directly after a positive
+        below: Range = scored.ask(_below, cut)
+        return cut, below.most
+
+
+def _positives(state: Scored) -> Tally:
+    return Tally.of(state.scores[state.work.relevant])
+
+
+def _between(state: Scored, level: Vector) -> NDArray[np.int64]:
+    """Return the number of negatives below the first of m scores, equal to it, …, above the last, (2m + 1,)."""
+    negatives = state.scores[~state.work.relevant]
+    at = np.searchsorted(level, negatives, side="left") + np.searchsorted(level, negatives, side="right")
+    return np.bincount(at, minlength=2 * level.size + 1)
+
+
+def _below(state: Scored, cut: float) -> Range:
+    return Range.of(state.scores[state.scores < cut])

@@ -18,15 +18,14 @@ from rankwise.latent.blocks import Indices, candidate_scores, read_rows
 class Bags:
     """Bags of candidates, as ranges of rows of one feature matrix.
 
-    A bag is a set of candidates, such as the windows of an image, that together make one sample. Index bags with a
-    number to get the candidates of one bag, or with a slice, a mask or an array of numbers to get a subset of the
-    bags. Nothing is copied.
+    A bag is a set of candidates, such as the windows of an image, that together make one sample. A number as index
+    gives the candidates of one bag; a slice, a mask or an array gives some of the bags. Nothing is copied.
 
     Parameters
     ----------
     features : array-like, memory map, CSR matrix or dataset of shape (n_candidates, n_features)
-        Features of the candidates, bag after bag. Memory maps and datasets of h5py and Zarr are read block by block,
-        so they may be larger than memory.
+        Features of the candidates, bag after bag. Memory maps and datasets are read block by block, so they may be
+        larger than memory.
     offsets : array-like of int of shape (n_bags + 1,)
         First row of each bag, followed by the number of candidates. No bag may be empty.
 
@@ -62,7 +61,7 @@ class Bags:
 
     @property
     def shape(self) -> tuple[int]:
-        """Shape of the bags, as scikit-learn asks for it."""
+        """Number of bags, as scikit-learn asks for it."""
         return (len(self),)
 
     @property

@@ -20,7 +20,7 @@ from rankwise.linear.features import Vector, as_features, one_thread_each
 Indices = NDArray[np.int64]
 # Bytes of a block as stored, large enough for a disk.
 _BLOCK = 4 << 20
-# Scattered rows that are read from a memory map before its pages are released. Each row may load its neighbours too.
+# Runs of rows that are read from a memory map before its pages are released. Each may load its neighbours too.
 _AT_ONCE = 1 << 6
 
 
@@ -55,23 +55,16 @@ def read_rows(features: Any, start: int, stop: int) -> Vector:
 
 def take_rows(features: Any, rows: Indices) -> Any:
     """Return features[rows], (k, d), in the order of `rows`: an array, or CSR."""
-    if isinstance(features, np.memmap):
-        taken = np.empty((rows.size, features.shape[1]), features.dtype)
-        for start in range(0, rows.size, _AT_ONCE):
-            part = slice(start, start + _AT_ONCE)
-            taken[part] = features[rows[part]]
-            _release(features, 0, features.shape[0])
-        return taken
-    if isinstance(features, np.ndarray) or issparse(features):
+    if issparse(features) or type(features) is np.ndarray:
         return features[rows]
-    order = np.argsort(rows, kind="stable")  # datasets are read forwards, in runs of rows
     taken = np.empty((rows.size, features.shape[1]), features.dtype)
-    ordered = rows[order]
-    cuts = np.flatnonzero(np.diff(ordered) > 1) + 1
-    for run in np.split(np.arange(rows.size), cuts):
+    order = np.argsort(rows, kind="stable")  # forwards, in runs of rows
+    for number, run in enumerate(np.split(order, np.flatnonzero(np.diff(rows[order]) > 1) + 1), 1):
         if run.size:
-            first, last = int(ordered[run[0]]), int(ordered[run[-1]])
-            taken[order[run]] = np.asarray(features[first : last + 1])[ordered[run] - first]
+            first, last = int(rows[run[0]]), int(rows[run[-1]])
+            taken[run] = np.asarray(features[first : last + 1])[rows[run] - first]
+        if isinstance(features, np.memmap) and number % _AT_ONCE == 0:
+            _release(features, 0, features.shape[0])
     return taken
 
 

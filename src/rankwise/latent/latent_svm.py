@@ -78,7 +78,7 @@ class BagRanker(BaseLinearRanker):
         Returns
         -------
         ndarray of shape (n_bags,)
-            The highest score of the candidates of each bag. `predict` returns classes_[1] for scores above 0.
+            The highest score in each bag. `predict` returns classes_[1] for scores above 0.
         """
         return self._best(bags)[0]
 
@@ -92,7 +92,7 @@ class BagRanker(BaseLinearRanker):
         Returns
         -------
         ndarray of int of shape (n_bags,)
-            Number of the candidate with the highest score in its bag, from 0. Of equal ones, the first.
+            Its number in the bag, from 0. Of equal ones, the first.
         """
         return self._best(bags)[1]
 
@@ -106,7 +106,7 @@ class BagRanker(BaseLinearRanker):
         Returns
         -------
         ndarray of shape (n_candidates,)
-            Score of every candidate, its features times coef_, plus intercept_; bag after bag.
+            Features times coef_, plus intercept_; bag after bag.
         """
         check_is_fitted(self, "coef_")
         checked = as_bags(bags)
@@ -148,29 +148,30 @@ class BagRanker(BaseLinearRanker):
 class LatentRankSVM(BagRanker):
     """Linear ranker of bags, which learns which candidate of a bag counts.
 
-    A bag is a set of candidates, such as the windows of an image. Only the bag has a label: a positive bag contains at
-    least one positive candidate, but it is not known which one; a negative bag contains none. With φ(x_i, h) the
-    features of candidate h of bag i and J_q the structured hinge of query q, the ranker w minimises
+    A positive bag contains at least one positive candidate, but it is not known which one; a negative bag contains
+    none. With φ(x_i, h) the features of candidate h of bag i and J_q the hinge of query q, the ranker w minimises
 
         ½‖w‖² + C·mean_q J_q(s),    s_i = max_h w·φ(x_i, h).
+
+    Training alternates between the choice of the best candidate of each positive bag and the convex problem that
+    remains (CCCP, Behl et al. 2014). If no candidate of the start tells positives from negatives, w = 0 is a minimum
+    and all scores are 0: then try another `init`.
 
     Parameters
     ----------
     {loss}
     C : float, optional
-        Weight of the loss against the penalty. The default is a multiple of the natural C of the bags' means, see
-        `rankwise.linear.grid_of_C`. `LatentRankSVMCV` chooses it by cross-validation.
+        Weight of the loss against the penalty. The default is a multiple of the natural C of the bags' means.
     init : str, array-like or estimator, default "mean"
         First candidate of each positive bag: the best under a ranker of the bags' means ("mean"), the first ("first")
-        or a random one ("random"). Or pass the candidates' numbers, an array of shape (n_bags,), or a linear model or
-        its coefficients, which choose them. The start matters, because the objective has many local minima.
+        or a random one ("random"); or the candidates' numbers, an array of shape (n_bags,); or a linear model or its
+        coefficients, which choose them. It decides which of many local minima is found.
     outer_tol : float, default 1e-3
-        The alternation stops when the objective falls by less than this fraction, or when no positive bag changes its
-        candidate.
+        The alternation stops when the objective falls by less than this fraction.
     max_outer : int, default 50
         Maximum number of steps of the alternation.
     checkpoint : str or Path, optional
-        Folder for checkpoints, from which the same fit continues if it is stopped. By default there are none.
+        Folder for checkpoints, from which the same fit continues if it is stopped.
     random_state : int, default 0
         Seed for the start "random".
     method, tol, max_iter, scale, fit_intercept, n_threads, verbose : optional
@@ -181,15 +182,13 @@ class LatentRankSVM(BagRanker):
     coef_, intercept_, classes_, C_, n_features_in_ : ndarray, float or int
         As in `RankSVM`. Coefficients and features are those of a candidate.
     objective_ : float
-        Value of the objective at the solution, with every bag at its best candidate.
+        Value of the objective at the solution.
     dual_, gap_ : float
-        Lower bound of the minimum of the last convex problem, and its certified relative duality gap.
+        Lower bound and certified relative duality gap of the last convex problem.
     converged_ : bool
         Whether the alternation ended by itself and every gap is at most `tol`.
-    n_iter_ : int
-        Number of outer steps: choices of candidates, each followed by a convex problem.
-    history_ : dict of str to ndarray
-        Progress with one entry per outer step.
+    n_iter_, history_ : int, dict of str to ndarray
+        Number of outer steps, and the progress with one entry for each.
     timing_ : dict of str to float
         As in `RankSVM`, and "passes", how often all candidates were scored.
 
@@ -199,20 +198,11 @@ class LatentRankSVM(BagRanker):
     Bags : Bags of candidates in one feature matrix, also larger than memory.
     RankSVM : Linear ranker of ordinary samples.
 
-    Notes
-    -----
-    Training alternates between choosing the best candidate of each positive bag and solving the convex problem that
-    remains (CCCP, see Behl et al. 2014), and the objective never rises. If no candidate of the start tells positives
-    from negatives, w = 0 is a minimum and all scores are 0: then try another `init`.
-
     Examples
     --------
-    >>> rng = np.random.default_rng(0)
-    >>> bags = [rng.normal(size=(4, 3)) for _ in range(30)]
-    >>> for bag in bags[:10]:
-    ...     bag[2, 0] += 5.0
-    >>> y = np.arange(30) < 10
-    >>> model = LatentRankSVM("ap", C=10.0).fit(bags, y)
+    >>> bags = np.random.default_rng(0).normal(size=(30, 4, 3))
+    >>> bags[:10, 2, 0] += 5.0
+    >>> model = LatentRankSVM("ap", C=10.0).fit(bags, np.arange(30) < 10)
     >>> model.best_candidate(bags[:4]).tolist(), bool(model.gap_ <= 1e-3)
     ([2, 2, 2, 2], True)
     """
@@ -227,18 +217,17 @@ class LatentRankSVM(BagRanker):
     ) -> LatentRankSVM:
         """Fit the ranker to labelled bags.
 
-        If you press Ctrl-C, `fit` keeps the best model so far, if there is one, and raises KeyboardInterrupt. A
-        ConvergenceWarning says if the alternation or a convex problem stops early, or if all coefficients are 0.
+        After Ctrl-C, `fit` keeps the best model so far, if there is one. A ConvergenceWarning says if the alternation
+        or a convex problem stops early, or if all coefficients are 0.
 
         Parameters
         ----------
         {bags}
         {y_bags}
         qid : array-like of shape (n_bags,), optional
-            Query of each bag, in any order: a group of bags that is ranked on its own. By default all bags form one
-            query. A query whose bags are all of one class is left out.
+            Query of each bag, in any order. By default all bags form one query.
         query_weight : array-like of shape (n_bags,), optional
-            Weight of each bag's query in the mean of the loss, the same for all bags of a query.
+            Weight of each bag's query, the same for all bags of a query.
 
         Returns
         -------
@@ -302,23 +291,19 @@ def _of_means(bags: Bags, task: Task) -> Objective:
 class LatentRankSVMCV(BagRanker):
     """Linear ranker of bags that chooses C by cross-validation.
 
-    It fits a `LatentRankSVM` for every C on every fold, compares them by a metric on the bags that the fold leaves out,
-    and fits the final model to all bags.
+    It fits a `LatentRankSVM` for every C on every fold, and judges it by the bags that the fold leaves out.
 
     Parameters
     ----------
     {loss}
     Cs : int or array-like of shape (n_Cs,), default 6
-        Number of values of C to try, on a logarithmic grid around the natural C of the bags' means (see
-        `rankwise.linear.grid_of_C`), or the values themselves, in ascending order.
+        Number of values of C to try, on a grid around the natural C of the bags' means, or the values, ascending.
     init, outer_tol, max_outer, checkpoint, random_state, method, tol, max_iter, scale : optional
-        As in `LatentRankSVM`. Candidates' numbers in `init` are split into folds together with the bags. There is one
-        checkpoint for every fit of the search. `random_state` is also the seed for the random split into folds.
+        As in `LatentRankSVM`. Every fit has a checkpoint. `random_state` also decides on the folds.
     fit_intercept, n_threads, verbose : optional
         As in `LatentRankSVM`.
     cv, scoring, n_jobs : optional
-        As in `RankSVMCV`: the folds, which are stratified, one metric to choose by, and how many folds are fitted at
-        the same time.
+        As in `RankSVMCV`, but with one metric.
 
     Attributes
     ----------
@@ -327,13 +312,13 @@ class LatentRankSVMCV(BagRanker):
     Cs_ : ndarray of shape (n_Cs,)
         Values of C that were tried.
     scores_ : ndarray of shape (n_Cs, n_folds)
-        Metric on the bags that each fold leaves out.
+        Metric of the bags that each fold leaves out.
     best_score_ : float
         Score of the chosen C, averaged over the folds.
     coef_, intercept_, classes_, n_features_in_, objective_, dual_, gap_, converged_, n_iter_, history_ : optional
         Those of the `LatentRankSVM` that was fitted to all bags.
     timing_ : dict of str to float
-        Where the time went, as in `LatentRankSVM`, including the search over C.
+        As in `LatentRankSVM`, including the search.
 
     See Also
     --------
@@ -342,10 +327,8 @@ class LatentRankSVMCV(BagRanker):
 
     Examples
     --------
-    >>> rng = np.random.default_rng(0)
-    >>> bags = [rng.normal(size=(4, 3)) for _ in range(30)]
-    >>> for bag in bags[:10]:
-    ...     bag[2, 0] += 5.0
+    >>> bags = np.random.default_rng(0).normal(size=(30, 4, 3))
+    >>> bags[:10, 2, 0] += 5.0
     >>> model = LatentRankSVMCV("ap", Cs=3, cv=3).fit(bags, np.arange(30) < 10)
     >>> model.scores_.shape, bool(model.best_score_ > 0.9)
     ((3, 3), True)
@@ -363,8 +346,8 @@ class LatentRankSVMCV(BagRanker):
     def fit(self, bags: Any, y: ArrayLike) -> LatentRankSVMCV:
         """Choose C by cross-validation, then fit the ranker.
 
-        If you press Ctrl-C during the search, `fit` chooses among the values of C that it has measured so far, fits
-        the final model, and then raises KeyboardInterrupt. A second Ctrl-C keeps the best model so far.
+        After Ctrl-C, `fit` chooses among the values of C that it has measured so far, and fits the final model. After a
+        second Ctrl-C it keeps the best model so far.
 
         Parameters
         ----------

@@ -40,12 +40,8 @@ def loss_of_batch(batch: Batch, objective: Objective | str, asked: Asked, memory
         ranked = check()
     else:
         from rankwise.torch import distributed  # imports PyTorch's compiler, which takes seconds
-        from rankwise.torch.exchange import rank_together
 
         ranked = distributed.together(check, batch.scores.device)
-        together: Tensor | None = rank_together(batch, options, gather == "ddp")
-        if together is not None:
-            return together
         batch = distributed.join(batch, ranked, gather == "ddp")
     if memory is not None and batch.at is not None:
         whole, labels, seen, entries = place(memory, *batch[:3], batch.at, ignore_index)

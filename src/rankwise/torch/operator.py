@@ -51,9 +51,10 @@ def solve(
     objective = objective_of(objective)
     samples = objective.read(target, mask, ignore_index)
     in_core = backend == "core" or (backend == "auto" and scores.device.type == "cpu")
-    if not in_core and not on_device.can_solve(objective):
+    graded = samples.grades is not None
+    if not in_core and not on_device.can_solve(objective, graded):
         if backend == "tensor":
-            what = f"{type(objective.surrogate).__name__} of {objective.loss.name!r}"
+            what = f"{type(objective.surrogate).__name__} of {objective.loss.name!r}" + " with grades" * graded
             raise ValueError(
                 f"backend='tensor' has no operations for {what}; use backend='auto', which takes the core for it on "
                 "every device"
@@ -61,7 +62,7 @@ def solve(
         in_core = True
     values, filled, gradient, query = (core if in_core else on_device).solve_batch(scores, samples, qid, objective)
     if refuse:
-        refuse_empty(filled, objective.lacks(samples.grades is not None), qid)
+        refuse_empty(filled, objective.lacks(graded), qid)
     return values, filled, gradient, filled.new_empty(0, dtype=torch.int64) if query is None else query
 
 

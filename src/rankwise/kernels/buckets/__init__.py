@@ -7,6 +7,6 @@
 
 Scores are numbers, so this passes the paper's lower bound for comparison-based methods; where buckets separate badly
 again and again the work falls back on Algorithm 1 and its guarantee. The steps work on parts of a query, so that
-large.py can share them among threads, and `rankwise.distributed` among machines (narrowing.py); whatever is added up is
+large.py can share them among threads, and `rankwise.dask` among machines (narrowing.py); whatever is added up is
 added up per block of a fixed size, or in integers, so that the number of threads changes nothing.
 """

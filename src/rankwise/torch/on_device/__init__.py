@@ -18,12 +18,11 @@ from rankwise.surrogates import ErrorDriven, Hinge, Smooth, Surrogate
 from rankwise.surrogates.soft_ranks import has_one_step
 from rankwise.torch.layout import Samples, compute_dtype, precise, refuse_scores
 from rankwise.torch.objective import Objective, Outcome, RankSort
-from rankwise.torch.on_device.grades import Grades, grades_of
+from rankwise.torch.on_device.grades import Grades, grades_of, soft_ranks
 from rankwise.torch.on_device.hinge import hinge
 from rankwise.torch.on_device.rank_sort import rank_sort
 from rankwise.torch.on_device.rows import SortedRows, sort_rows
 from rankwise.torch.on_device.soft import error_driven, smooth
-from rankwise.torch.on_device.soft_ranks import soft_ranks
 from rankwise.torch.on_device.tables import DiscountedTensors
 
 _SOLVERS: dict[type[Surrogate], Callable[..., tuple[Tensor, Tensor]]] = {
@@ -33,10 +32,12 @@ _SOLVERS: dict[type[Surrogate], Callable[..., tuple[Tensor, Tensor]]] = {
 }
 
 
-def can_solve(objective: Objective) -> bool:
+def can_solve(objective: Objective, graded: bool) -> bool:
     """Whether there are tensor operations for it: for RankSort, and for losses with a discount; (C2) for the hinge."""
     loss, surrogate = objective.loss, objective.surrogate
     if isinstance(surrogate, Hinge) and not (surrogate.method == "auto" and loss.k is None):
+        return False
+    if graded and isinstance(surrogate, Smooth) and surrogate.soft_ranks and loss.has_discount and not loss.is_uniform:
         return False
     return type(surrogate) is RankSort or (type(surrogate) in _SOLVERS and loss.has_discount)
 

@@ -47,14 +47,6 @@ class DiscountedTensors:
         terms = self.weight[k - 1] * (self._discount[k] - self._discount[(k + above)])
         return (torch.where(k <= counts, terms, 0.0) / self.norm).sum(1)
 
-    def interpolated(self, place: Tensor) -> tuple[Tensor, Tensor]:
-        """w and its slope at real places: linear between whole places, constant after the last."""
-        if self.weight.shape[0] == 1:
-            return self.weight.expand(place.shape), torch.zeros_like(place)
-        below = place.long().clamp(1, self.weight.shape[0] - 1)
-        slope = self.weight[below] - self.weight[below - 1]
-        return self.weight[below - 1] + (place - below) * slope, slope
-
     def continued(self, m: Tensor) -> tuple[Tensor, Tensor]:
         """D and D′ at real places, as `DiscountedLoss.continued`; a custom slope is evaluated on the host."""
         k, last = self._loss.k, self._discount.shape[0] - 1

@@ -1,10 +1,10 @@
-"""The hinge of large queries that are spread over several parts: the steps of the local large query, by exchange.
+"""The hinge of large queries that are spread over several partitions: the steps of the local one, by exchange.
 
-1. Parts send the positives' scores and a sample of scores, from which the same buckets are chosen as on one machine.
+1. Partitions send the positives' scores and a sample of scores, which decides on the buckets of one machine.
 2. They count negatives by bucket. The summed counts tell in which bucket each positive has its place.
-3. Buckets without such a place are settled. In the others, parts look by edges that narrow the places down until few
-   negatives are left. These are sent, with equal scores merged.
-4. Then the gradient is known as a step function of the score, and parts fill it in.
+3. Buckets without such a place are settled. In the others, edges narrow the places down until few negatives are left.
+   These are sent, with equal scores merged.
+4. Then the gradient is known as a step function of the score, and partitions fill it in.
 
 States of a portion: Portion → Counted → Settled → Solved.
 """
@@ -16,9 +16,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from rankwise.arguments import limit_of, raise_not_finite
-from rankwise.distributed.exchange import Exchange, Joined, Range, Tally
-from rankwise.distributed.part import Floats, Found, Ints, Large, Members, Portion, Solved, advance, reply
+from rankwise.arguments import limit_of
+from rankwise.dask.exchange import Exchange, Joined, Range, Tally
+from rankwise.dask.portions import Floats, Ints, Large, Members, Portion, Solved, advance, reply
 from rankwise.kernels.buckets import narrowing, passes, places, regions
 from rankwise.kernels.buckets.choosing import choose_by, sampled
 from rankwise.kernels.positives import finish, scaled_weights
@@ -28,7 +28,7 @@ from rankwise.metrics.discounted import DiscountedLoss
 _FEW, _DEPTH = 64, 6
 # Smallest and largest number of cells.
 _LEAST_CELLS, _MOST_CELLS = 8, 256
-# What parts reply about negatives between two edges: nothing, the edge below each of them, or their scores.
+# What partitions reply about negatives between two edges: nothing, the edge below each of them, or their scores.
 _NOTHING, _EDGE, _SCORE = range(3)
 _TYPE = np.empty(0)
 
@@ -59,10 +59,10 @@ class Settled(NamedTuple):
 
 def solve_hinge(
     exchange: Exchange, queries: list[Large], loss: DiscountedLoss, scale: float
-) -> tuple[Exchange, list[Found]]:
-    """Return parts whose portions are `Solved`, and J and Δ of each query."""
+) -> tuple[Exchange, float, float]:
+    """Return partitions whose portions are `Solved`, Σ weight·J without the totals of portions, and Σ weight·Δ."""
     if not queries:
-        return exchange, []
+        return exchange, 0.0, 0.0
     searches = [_Search(query, loss, scale) for query in queries]
     looked = exchange.ask(reply, _describe)
     maps = [search.choose(*found) for search, found in zip(searches, looked, strict=True)]
@@ -74,8 +74,8 @@ def solve_hinge(
         tallies = exchange.ask(reply, _look, [search.edges() for search in searches])
         for search, tally in zip(searches, tallies, strict=True):
             search.narrow(tally)
-    filled = [search.fill() for search in searches]
-    return exchange.derive(advance, _fill, [fill for _, fill in filled]), [found for found, _ in filled]
+    fills, values, losses = zip(*[search.fill() for search in searches], strict=True)
+    return exchange.derive(advance, _fill, list(fills)), sum(values), sum(losses)
 
 
 def _describe(portion: Portion) -> tuple[Joined, Joined, Range]:
@@ -90,8 +90,8 @@ def _count(portion: Portion, buckets: Any, pivot: Floats) -> Counted:
     cells, rows = (3, passes.COPIES) if pivot.size else (1, 1)
     hist = np.zeros((rows, cells * (buckets.last + 1) + passes.OWN), np.uint32)
     n, limit = scores.size, limit_of(scores)
-    if n and not passes.count(scores, 0, n, members.where, limit, buckets, pivot, hist):
-        raise_not_finite(scores, members.first)
+    if n:
+        passes.count(scores, 0, n, members.where, limit, buckets, pivot, hist)
     return Counted(members, scores, buckets, pivot, hist[0])
 
 
@@ -147,7 +147,7 @@ def _fill(
         gradient[at] = unit * below
         total += float((unit * below) @ (open_scores - ref))
     gradient[members.where] = slopes[np.searchsorted(levels, scores[members.where])]
-    return Solved(members, weight * gradient, total)
+    return Solved(members, weight * gradient, weight * total)
 
 
 class _Search:
@@ -157,7 +157,7 @@ class _Search:
     """
 
     def __init__(self, query: Large, loss: DiscountedLoss, scale: float) -> None:
-        n, n_pos, _ = query
+        n, n_pos = query.n, query.n_pos
         loss.check(n_pos, n - n_pos)
         self._query, self._scale = query, scale
         self._tables, weight = loss.tables(n_pos, n), np.empty(n_pos)
@@ -176,7 +176,7 @@ class _Search:
 
     def choose(self, pos: Joined, sample: Joined, ends: Range) -> tuple[Any, NDArray[np.floating]]:
         """Choose the buckets."""
-        n, n_pos, _ = self._query
+        n, n_pos = self._query.n, self._query.n_pos
         self._pos, self._ends = -np.sort(-pos.values), ends
         self._buckets, self._pivot = choose_by(sample.values, n, n_pos, limit_of(_TYPE), _TYPE.dtype)
         return self._buckets, self._pivot
@@ -204,7 +204,7 @@ class _Search:
         return starts, value[starts], value.size, buckets, self._unit, self._ref
 
     def edges(self) -> tuple[Floats, NDArray[np.int8]]:
-        """Return edges that divide the stretches, ascending, and how parts see negatives from each edge on."""
+        """Return edges that divide the stretches, ascending, and how partitions see negatives from each edge on."""
         order = np.argsort(self._bounds[:, 0])
         self._stretches, self._bounds = self._stretches[order], self._bounds[order]
         size = self._stretches[:, narrowing.SIZE]
@@ -220,7 +220,7 @@ class _Search:
         return self._edges, kinds
 
     def narrow(self, tally: Tally) -> None:
-        """Narrow the stretches down: what the parts have seen begins cells, and an edge or the stretch ends them."""
+        """Narrow the stretches down: what was seen begins cells, and an edge or the stretch ends them."""
         stretches, bounds = self._stretches, self._bounds
         if not stretches.shape[0]:
             return
@@ -240,15 +240,16 @@ class _Search:
         self._stretches, self._bounds = kept[:n_kept], within[:n_kept]
         self._ties = np.concatenate([self._ties, ties[:n_ties]])
 
-    def fill(self) -> tuple[Found, tuple[Any, ...]]:
-        """Return J and Δ, and what `_fill` needs."""
-        (n, n_pos, of_query), pos, slopes = self._query, self._pos, np.empty(self._query.n_pos)
-        weights = (self._tables.weight, self._tables.discount, self._tables.tail, self._norm)
+    def fill(self) -> tuple[tuple[Any, ...], float, float]:
+        """Return what `_fill` needs, and weight·J and weight·Δ."""
+        n, n_pos, weight, pos = self._query.n, self._query.n_pos, self._query.weight, self._pos
+        slopes = np.empty(n_pos)
+        tables = (self._tables.weight, self._tables.discount, self._tables.tail, self._norm)
         how = (np.arange(n_pos), n - n_pos, self._at_rank, self._ref, slopes)
-        of_pos, lost = finish(*weights, pos, *how)
+        of_pos, lost = finish(*tables, pos, *how)
         k = np.concatenate([np.empty(0, np.int64), *self._searched])
         steps = np.concatenate([self._floors, np.stack([self._upper[k - 1], n_pos + 1.0 - k], 1)])
         steps, ties = steps[np.lexsort((steps[:, 1], steps[:, 0]))].T, self._ties[np.argsort(self._ties[:, 0])].T
         levels, first = np.unique(pos, return_index=True)
-        found = Found(self._scale * lost + of_pos, lost)
-        return found, (steps, ties, levels, slopes[first], of_query, self._unit, self._ref)
+        message = (steps, ties, levels, slopes[first], weight, self._unit, self._ref)
+        return message, weight * (self._scale * lost + of_pos), weight * lost

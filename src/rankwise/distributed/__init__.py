@@ -1,5 +1,0 @@
-"""Queries whose samples are spread over several parts: partitions of a Dask cluster, or processes of torch.
-
-No part has all scores. Parts exchange O(positives + buckets) numbers, independent of the number of negatives. The
-result is that of one machine: nothing is approximated, because parts exchange exact counts.
-"""
