@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
@@ -14,7 +13,7 @@ from numpy.typing import NDArray
 pytest.importorskip("matplotlib")
 
 from rankwise_lab.demo.page import as_lines
-from rankwise_lab.demo.results import Demo, Ranked, as_dict, typical
+from rankwise_lab.demo.results import Demo, Ranked, typical
 
 from rankwise import figures
 
@@ -170,16 +169,6 @@ def _assert_failed(spoilt: Demo, checks: list[str]) -> None:
         assert check in name
         assert f"  FAILED  {name}" in as_lines(spoilt)
     assert not spoilt.holds
-
-
-def test_the_document_is_plain_data(found: Demo) -> None:
-    document = as_dict(found)
-    again = json.loads(json.dumps(document, allow_nan=False))
-    assert again == document
-    assert again["holds"] is True
-    assert again["checks"] == found.checks
-    assert [curve["name"] for curve in again["curves"]] == [model.name for model in found.models]
-    assert list(again["histories"]) == ["0-1 loss", "AP loss", "NDCG loss"]
 
 
 # Figures

@@ -47,20 +47,6 @@ def test_a_frame_with_a_dark_rim_is_around_the_box(shape: tuple[int, int], box: 
     assert where(picture, GREEN)[205:395, 105:295].all()
 
 
-@pytest.mark.parametrize(
-    ("size", "side", "expected"),
-    [
-        ((2000, 1000), None, (2000, 1000)),
-        ((2000, 1000), 500, (500, 250)),
-        ((100, 200), 500, (250, 500)),
-        ((1, 1), None, (960, 960)),
-        ((1000, 1), 10, (10, 1)),
-    ],
-)
-def test_the_longer_side_is_as_wanted(size: tuple[int, int], side: int | None, expected: tuple[int, int]) -> None:
-    assert draw(plain(*size), [[1, 1, *size]], [0.5], side=side).size == expected
-
-
 def test_the_best_is_on_top_whatever_the_order() -> None:
     boxes, names = [[101, 101, 300, 300], [201, 201, 400, 400]], ["a", "b"]
     for scores, colour in (([2.0, 1.0], ORANGE), ([1.0, 2.0], BLUE)):
