@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from archives import content
 from numpy.typing import NDArray
 from rankwise_lab.benchmarks import contenders
 from rankwise_lab.benchmarks.contenders import BASELINES, OURS, Contender, Fitted, choose
@@ -65,7 +64,6 @@ def _data() -> Data:
 
 
 TASK = Task("t", _data)
-NEVER_LOADED = Task("t", lambda: pytest.fail("loaded though nothing was left to do"))
 PLAN = Plan(repeats=2, folds=3)
 
 
@@ -102,18 +100,6 @@ def test_dense_features_are_scaled_by_the_training_rows(tmp_path: Path) -> None:
     for part in dummy.trained:
         np.testing.assert_allclose(part.mean(axis=0), 0, atol=1e-12)
         np.testing.assert_allclose(part.std(axis=0), 1, rtol=1e-12)
-
-
-def test_what_is_complete_is_neither_loaded_nor_fitted_and_only_new_contenders_run(tmp_path: Path) -> None:
-    folder, idle, new = tmp_path / "r", Dummy("one"), Dummy("new")
-    first = _run(folder, [TASK], [Dummy("one")])
-    before = content(folder)
-    assert _run(folder, [NEVER_LOADED], [idle]) == first
-    assert content(folder) == before
-    found = _run(folder, [TASK], [idle, new])
-    assert (len(idle.trained), len(new.trained), len(found)) == (0, 6, 12)
-    fewer = _run(folder, [NEVER_LOADED], [idle, new], Plan(1, 3))
-    assert fewer == [record for record in found if record.repeat == 0]
 
 
 def test_a_task_of_the_same_size_with_another_number_is_refused(tmp_path: Path) -> None:
@@ -212,15 +198,6 @@ def test_the_best_C_is_chosen_and_the_smallest_of_equals(one_good_feature: Sampl
     assert found[0.25] == found[1.0] < contenders.GIVE_UP
     everywhere, _ = choose(_good_at(1.0, 2.0, 3.0), [3.0, 2.0, 1.0], *one_good_feature, 0)
     assert everywhere == 1.0
-
-
-def test_the_search_ends_after_two_bad_values_and_not_after_one(one_good_feature: Samples) -> None:
-    best, found = choose(_good_at(2.0, 4.0, 7.0), [1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0], *one_good_feature, 0)
-    assert best == 2.0
-    assert list(found) == [1.0, 2.0, 3.0, 4.0, 5.0, 6.0]
-    model, C = contenders.tuned(_good_at(4.0), [1.0, 4.0], *one_good_feature, 0)
-    assert C == 4.0
-    assert model.column == 0
 
 
 @pytest.fixture(scope="module")

@@ -14,8 +14,7 @@ from archives import encoded, write_archive, write_folder
 from numpy.typing import NDArray
 from rankwise_lab.data import cifar10
 from rankwise_lab.data.archives import picture
-from rankwise_lab.data.cifar10 import ARCHIVE, find_cifar10, load_cifar10
-from rankwise_lab.data.folder import MissingDataError
+from rankwise_lab.data.cifar10 import load_cifar10
 
 pytest.importorskip("PIL.Image")
 
@@ -179,15 +178,6 @@ def test_a_damaged_png_is_read_or_refused_by_its_name_wherever_it_is_damaged() -
             told.append(str(error))
     assert len(told) > len(whole) // 2
     assert all(line.startswith("here.png ") for line in told)
-
-
-def test_folders_of_other_sets_are_not_taken_for_cifar(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("RANKWISE_DATA", str(tmp_path))
-    write_folder(tmp_path, small_members())
-    assert find_cifar10(tmp_path) == tmp_path
-    with pytest.raises(MissingDataError, match=f"{ARCHIVE}: name the archive, or set RANKWISE_DATA") as told:
-        find_cifar10()
-    assert "\n" not in str(told.value)
 
 
 @pytest.mark.parametrize("part", [0.0, 0.3, 0.9, None])

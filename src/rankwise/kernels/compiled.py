@@ -39,11 +39,8 @@ _BESIDE = Path(__file__).parent / "__pycache__"
 
 
 def _digest() -> str:
-    here = Path(__file__).parent
-    digest = hashlib.sha256()
-    for source in sorted(here.rglob("*.py")):
-        digest.update(source.read_bytes())
-    return digest.hexdigest()[:16]
+    sources = sorted(Path(__file__).parent.rglob("*.py"))
+    return hashlib.sha256(b"".join(source.read_bytes() for source in sources)).hexdigest()[:16]
 
 
 def _compiler() -> str:
@@ -111,7 +108,7 @@ class _Cache:
         key = repr((signature, target.codegen().magic_tuple(), self._code))
         return self._folder / f"{self._name}.{hashlib.sha256(key.encode()).hexdigest()[:16]}.nbc"
 
-    def load_overload(self, signature: Any, target: Any) -> CompileResult | None:
+    def load_overload(self, signature: Any, target: Any) -> Any:
         """The kernel, or None if it is to be compiled: where there is no file, or one that is damaged or foreign."""
         target.refresh()
         with suppress(Exception):  # a pickle can raise anything
@@ -121,7 +118,7 @@ class _Cache:
                 return CompileResult._rebuild(target, *pickle.loads(data))
         return None
 
-    def save_overload(self, signature: Any, made: CompileResult) -> None:
+    def save_overload(self, signature: Any, made: Any) -> None:
         """Keep the kernel; where the disk is full by now, it lives for this process."""
         assert not made.library.has_dynamic_globals, "addresses mean nothing to another process"
         path = self._path(signature, made.target_context)

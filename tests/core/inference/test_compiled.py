@@ -198,13 +198,6 @@ def test_a_folder_is_tried_not_asked_for_its_permissions(tmp_path: Path, monkeyp
     assert "Read-only file system" in str(compiled._obstacle(tmp_path))
 
 
-def test_other_code_keeps_its_own_numba_cache(tmp_path: Path) -> None:
-    code = "from numba import config as c; a = c.CACHE_DIR; import rankwise.kernels; print(a == c.CACHE_DIR != '')"
-    environment = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path / "theirs")}
-    done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True)
-    assert done.stdout == "True\n"
-
-
 def unaligned(values: NDArray[Any]) -> NDArray[Any]:
     held = np.zeros(values.nbytes + 1, np.uint8)[1:].view(values.dtype)
     held[:] = values

@@ -106,21 +106,6 @@ def test_negatives_that_tie_with_the_last_place_share_their_gradient(rng: np.ran
     np.testing.assert_allclose(found.gradient, expected.gradient, rtol=GRADIENT_RTOL, atol=1e-16)
 
 
-@pytest.mark.parametrize("kind", KINDS)
-def test_queries_in_one_call_are_as_each_by_itself(kind: str, rng: np.random.Generator) -> None:
-    sizes = np.concatenate([rng.integers(1, 40, 200), [engine.LARGE + 500, 1, 2]])
-    qid = np.repeat(np.arange(sizes.size), sizes)
-    y, s = rng.random(qid.size) < 0.1, np.round(rng.normal(size=qid.size), 2)
-    one, two = (rw.structured_hinge(s, y, f"{kind}@7", qid=qid, n_threads=t) for t in (1, 2))
-    assert one.value == two.value
-    np.testing.assert_array_equal(one.gradient, two.gradient)
-    assert one.per_query is not None
-    for q in range(sizes.size):
-        alone = rw.structured_hinge(s[qid == q], y[qid == q], f"{kind}@7")
-        assert one.per_query.value[q] == pytest.approx(alone.value, rel=RTOL, abs=RTOL)
-        np.testing.assert_allclose(one.gradient[qid == q] * sizes.size, alone.gradient, rtol=GRADIENT_RTOL)
-
-
 @pytest.mark.parametrize("n", [60, engine.LARGE + 2000])
 def test_a_cut_off_beyond_the_last_place_changes_nothing(n: int, rng: np.random.Generator) -> None:
     y, s = rng.random(n) < 0.05, rng.normal(size=n)

@@ -36,14 +36,6 @@ def assert_selected(values: np.ndarray, k: int, told: str) -> None:
     assert val[:k].min(initial=np.inf) >= val[k] >= val[k + 1 :].max(initial=-np.inf), told
 
 
-@pytest.mark.parametrize("n", [1, 2, 23, 24, 25, 100, 5000])
-def test_select_puts_one_element_in_its_place(n: int, families: dict[str, Family], rng: np.random.Generator) -> None:
-    for name, family in families.items():
-        values = family(rng, np.zeros(n, bool))
-        for k in {0, n // 3, (n - 1) // 2, n - 1}:
-            assert_selected(values, k, name)
-
-
 def test_select_sorts_what_resists_it(monkeypatch: pytest.MonkeyPatch, rng: np.random.Generator) -> None:
     sorted_now: list[int] = []
     sort = algorithm1.merge_run
