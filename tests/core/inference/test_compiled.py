@@ -15,7 +15,6 @@ from typing import Any, NamedTuple
 import numpy as np
 import pytest
 from numba.core import event
-from numpy.typing import NDArray
 
 import rankwise
 from rankwise.arguments import as_relevant, as_scores
@@ -198,28 +197,14 @@ def test_a_folder_is_tried_not_asked_for_its_permissions(tmp_path: Path, monkeyp
     assert "Read-only file system" in str(compiled._obstacle(tmp_path))
 
 
-def unaligned(values: NDArray[Any]) -> NDArray[Any]:
-    held = np.zeros(values.nbytes + 1, np.uint8)[1:].view(values.dtype)
-    held[:] = values
-    return held
-
-
-def read_only(values: NDArray[Any]) -> NDArray[Any]:
-    held = values.copy()
-    held.flags.writeable = False
-    return held
-
-
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_no_array_asks_for_kernels_of_its_own(dtype: Any) -> None:
     values = np.arange(6).astype(dtype)
-    forms = [unaligned(values), read_only(values), np.repeat(values, 2)[::2], values[::-1][::-1], values.astype(">f8")]
-    for form in forms:
-        scores, relevant = as_scores(form)[0], as_relevant(form > 2, 6)
-        assert scores.tolist() == values.tolist()
+    unaligned, unwritable = np.frombuffer(b"x" + values.tobytes(), dtype, offset=1), values.copy()
+    unwritable.flags.writeable = False
+    for form in (unaligned, unwritable, np.repeat(values, 2)[::2], values[::-1][::-1], values.astype(">f8")):
+        scores, relevant = as_scores(form)[0], as_relevant(np.repeat(form > 2, 2)[::2], 6)
+        assert (scores.tolist(), relevant.tolist()) == (values.tolist(), (values > 2).tolist())
         assert scores.flags.carray
         assert relevant.flags.carray
     assert as_scores(values)[0] is values
-    for relevant in (read_only(values > 2), np.repeat(values > 2, 2)[::2]):
-        assert as_relevant(relevant, 6).tolist() == (values > 2).tolist()
-        assert as_relevant(relevant, 6).flags.carray
