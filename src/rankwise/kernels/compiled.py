@@ -46,7 +46,8 @@ def _digest() -> str:
 def _compiler() -> str:
     """What else makes kernels differ, beside their signature and the processor."""
     settings: Any = config
-    return f"numba-{numba_version}-{sys.implementation.cache_tag}" + ("-checked" if settings.BOUNDSCHECK else "")
+    python = f"{sys.implementation.cache_tag}{getattr(sys, 'abiflags', '')}"
+    return f"numba-{numba_version}-{python}" + ("-checked" if settings.BOUNDSCHECK else "")
 
 
 def _cache_folder() -> Path | None:

@@ -45,7 +45,7 @@ def attempt(told, function, **options):
 attempt("a key too large", lambda: order_by_key(np.array([5]), 2))
 for k, family in enumerate(FAMILIES):
     # Python takes a second for the largest, so that not every family has them.
-    switches = SWITCHES if k % 12 == 0 else SWITCHES[:-1] if k % 3 == 0 else SWITCHES[:-3]
+    switches = SWITCHES if k % 24 == 0 else SWITCHES[:-1] if k % 6 == 0 else SWITCHES[:-3]
     most_positives = 9000 if k % 24 == 0 else 300
     sizes = [switches[(k + t * 5) % len(switches)] + (k + t) % 3 - 1 for t in range(3)]
     for seed, n in enumerate([None, None, *sizes]):
