@@ -6,8 +6,7 @@ exact. What is not dyadic (1/m, 1/C) is cut off at 2^−300. From docs/theory.md
     J = 2/(PN) · max Σ_k h_k(c_k),   0 ≤ c_1 ≤ … ≤ c_P ≤ N,
     h_k(c) = Σ_{j ≤ c} (s*_j − s⁺_k) + scale·(PN/2C)·w_k·(D(k) − D(k + c)).
 
-Three ways to the maximum: `best` halves the range of c, in O(P log N) for concave h_k; `by_programme` needs no
-concavity, in O(PN); `by_enumeration` needs nothing at all.
+Two ways to the maximum: `best` halves the range of c, in O(P log N) for concave h_k; `by_enumeration` needs nothing.
 """
 
 from __future__ import annotations
@@ -131,13 +130,6 @@ class ExactHinge:
             halves = (first, cut, low, middle), (cut, end, middle + 1, high)
             blocks += [half for half in halves if half[0] < half[1]]
         return above
-
-    def by_programme(self) -> Fraction:
-        """J by V_k(c) = h_k(c) + max_{c′ ≤ c} V_{k−1}(c′)."""
-        value = [0] * (self.n_neg + 1)
-        for k in range(1, self.n_pos + 1):
-            value = list(accumulate((v + self.h(k, c) for c, v in enumerate(value)), max))
-        return self._normalised(value[-1])
 
     def by_enumeration(self) -> Fraction:
         """J by a look at every interleaving."""

@@ -24,6 +24,11 @@ from rankwise.cli.main import main
 DIFFERENCES: dict[str, Callable[[Any], tuple[Any, Any, float]]] = {
     "quality": lambda d: (d["ap"]["svc"], d["ap"]["rank-ap"], d["differences"]["rank-ap"]["overall"]["mean"]),
     "bags": lambda d: (d["ap"]["mean-ap"], d["ap"]["latent-ap"], d["less"]["mean-ap"]["mean"]),
+    "finetune": lambda d: (
+        d["noises"][0]["ap"]["cross-entropy"],
+        d["noises"][0]["ap"]["ap-hinge"],
+        d["noises"][0]["differences"]["cross-entropy"]["ap-hinge"]["mean"],
+    ),
     "retrieval": lambda d: (
         d["metrics"]["MAP@R"]["SmoothAP"],
         d["metrics"]["MAP@R"]["hinge"],

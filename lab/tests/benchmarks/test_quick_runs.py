@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 from commands import PNG, Capture
-from rankwise_lab.benchmarks import processes
+from rankwise_lab.benchmarks import processes, versions
 from rankwise_lab.benchmarks.compile_time import BENCHMARK, Sizes
 from rankwise_lab.commands.bench import _TABLES
 
@@ -154,3 +154,8 @@ def test_first_calls_are_held_against_another_version() -> None:
     assert [row["what"].split(": ")[1][:4] for row in rows] == ["CPU ", "over"]
     assert rows[1]["target"]["bound"] == pytest.approx(1 / 3, abs=1e-3)
     assert 0.2 < rows[1]["measured"] < 5.0
+
+
+def test_a_version_that_fails_says_why() -> None:
+    with pytest.raises(OSError, match="a measuring process failed: ModuleNotFoundError: No module named 'no_such'"):
+        list(versions._measured("a call", "import no_such", "no_such.call()", versions.Sizes.quick()))

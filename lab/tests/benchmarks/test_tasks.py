@@ -9,10 +9,8 @@ import numpy as np
 import pytest
 from rankwise_lab.benchmarks import tasks
 from rankwise_lab.benchmarks.tasks import load_tasks, w8a
-from rankwise_lab.data.folder import MissingDataError, data_folder
+from rankwise_lab.data.folder import MissingDataError
 from scipy import sparse
-
-W8A = data_folder(None) / "w8a.gz"
 
 
 def test_every_task_of_the_table_is_there_in_its_order() -> None:
@@ -123,15 +121,3 @@ def test_w8a_is_sparse_with_300_features_and_parts_are_stratified(tmp_path: Path
     assert part.y.sum() == 5
     np.testing.assert_array_equal(part.X[:, [299]].toarray().ravel() > 0, part.y)
     assert (part.X != again.X).nnz == 0
-
-
-def test_real_w8a_is_as_in_the_table(monkeypatch: pytest.MonkeyPatch) -> None:
-    if not W8A.is_file():
-        pytest.skip(f"no {W8A}; set RANKWISE_DATA to the folder of data")
-    monkeypatch.setenv("RANKWISE_DATA", str(W8A.parent))
-    X, y = w8a()
-    assert X.shape == (49_749, 300)
-    assert y.sum() == 1479
-    (task,) = load_tasks(["w8a-12000"])
-    assert task.data.X.shape == (12_000, 300)
-    assert task.data.y.sum() == 357

@@ -63,10 +63,8 @@ sys.exit(main(sys.argv[1:]))
     [
         ("torch", "bench torch --quick", "torch"),
         ("torch", "bench finetune --quick", "torch"),
-        ("torch", "reproduce cifar --quick", "torch"),
         ("PIL", "bench finetune --quick", "images"),
         ("matplotlib", "bench inference --quick --figure times.png", "plots"),
-        ("matplotlib", "demo", "plots"),
     ],
 )
 def test_without_a_package_one_line_names_the_extra(module: str, line: str, extra: str, tmp_path: Path) -> None:

@@ -188,12 +188,9 @@ def test_a_new_image_is_described_as_the_features_were(tmp_path: Path, monkeypat
 TRAIN = "train features -o n.rw --class"
 REFUSED = [
     (f"{TRAIN} cat", "'cat'; choose from disc, square"),
-    (f"{TRAIN} disc --set dev", "no set 'dev'"),
     (f"{TRAIN} disc --C 1 --val val", "--val controls how C is chosen, but --C is 1"),
     (f"{TRAIN} disc --init middle", "invalid choice: 'middle'"),
     ("train features -o - --class disc", "name a file"),
-    ("train nothing -o n.rw --class disc", "nothing is not a features folder"),
-    ("evaluate m.rw features --class cat", "'cat'; choose from"),
     ("evaluate m.rw features --nms 1.5", "'1.5' is not a number from 0 to 1"),
     ("show none.jpg -m m.rw", "no such file"),
     ("show text.jpg -m m.rw", "text.jpg cannot be read as an image"),
@@ -206,15 +203,3 @@ def test_bad_usage_is_one_line(model: Path, capsys: Capture) -> None:
     for line, said in REFUSED:
         assert said in refused(capsys, *line.split())
     assert not Path("n.rw").exists()
-
-
-def test_features_that_do_not_fit(model: Path, capsys: Capture, write_features: Callable[..., Path]) -> None:
-    other = write_features(model.parent / "other" / "features", dim=5)
-    line = refused(capsys, "evaluate", "m.rw", other)
-    assert "prepared with dim 5, but the model was trained with 8" in line
-    manifest = json.loads(Path("features/manifest.json").read_text())
-    for image in manifest["images"]:
-        image["objects"] = [thing for thing in image["objects"] if thing["name"] != "disc"]
-    Path("features/manifest.json").write_text(json.dumps(manifest))
-    line = refused(capsys, *TRAIN.split(), "disc")
-    assert line == "rankwise: no image of trainval has 'disc'; a detector needs images with and without it"

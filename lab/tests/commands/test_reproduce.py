@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import io
 import json
-import re
 from collections.abc import Callable
 from contextlib import redirect_stdout
 from dataclasses import replace
-from html import unescape
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -81,19 +79,6 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> Whole:
 # The report
 
 
-def tables_of(text: str) -> list[tuple[str, list[list[str]]]]:
-    """The tables in some HTML of ours: title, and rows, columns' names first."""
-    found = []
-    for table in re.findall("<table>(.*?)</table>", text, re.DOTALL):
-        title = re.search("<caption><span>(.*?)</span>", table)
-        assert '<span class="said">' in table
-        assert title
-        rows = re.findall("<tr.*?>(.*?)</tr>", table)
-        cells = [[unescape(cell) for cell in re.findall("<t[hd].*?>(.*?)</t[hd]>", row)] for row in rows]
-        found.append((unescape(title[1]), cells))
-    return found
-
-
 def test_what_needs_no_data_is_done_and_the_rest_says_in_a_line_what_it_lacks(whole: Whole, read_page: Any) -> None:
     text = (whole.report / "index.html").read_text()
     seen = read_page(text)
@@ -110,27 +95,6 @@ def test_what_needs_no_data_is_done_and_the_rest_says_in_a_line_what_it_lacks(wh
         found = json.loads((whole.report / f"{name}.json").read_text())
         assert found["data"]["what"].startswith(f"The 8 × 8 digits of scikit-learn: {SAMPLES} images to train")
     assert whole.printed[-1] == "report: report/index.html"
-
-
-def test_every_table_that_has_the_papers_numbers_has_ours_and_the_ratio(whole: Whole) -> None:
-    found = tables_of((whole.report / "index.html").read_text())
-    assert len(found) == sum(TABLES.values())
-    compared = set()
-    for title, (columns, *rows) in found:
-        assert all(len(row) == len(columns) for row in rows), title
-        assert title in whole.printed  # in the terminal too
-        names = [row[0] for row in rows]
-        for theirs in (name for name in columns if name.startswith("paper")):
-            ours, quotient = (theirs.replace("paper", what) for what in ("ours", "ours / paper"))
-            assert {ours, quotient} <= set(columns), title
-            both = [(row[columns.index(theirs)] == "-", row[columns.index(quotient)] == "-") for row in rows]
-            assert (False, False) in both
-            assert all(absent == undivided for absent, undivided in both)
-            compared.add(title.partition(":")[0])
-        if "paper, mean" in names:
-            assert names[-3:] == ["mean", "paper, mean", "ours / paper"]
-            compared.add(title.partition(":")[0])
-    assert compared == {"Table 1", "Table 2", "How many times faster", "Table 3", "Table 4"}
 
 
 # The page in a browser

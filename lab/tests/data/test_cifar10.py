@@ -14,8 +14,7 @@ from archives import encoded, write_archive, write_folder
 from numpy.typing import NDArray
 from rankwise_lab.data import cifar10
 from rankwise_lab.data.archives import picture
-from rankwise_lab.data.cifar10 import ARCHIVE, find_cifar10, load_cifar10
-from rankwise_lab.data.folder import MissingDataError, data_folder
+from rankwise_lab.data.cifar10 import load_cifar10
 
 pytest.importorskip("PIL.Image")
 
@@ -181,15 +180,6 @@ def test_a_damaged_png_is_read_or_refused_by_its_name_wherever_it_is_damaged() -
     assert all(line.startswith("here.png ") for line in told)
 
 
-def test_folders_of_other_sets_are_not_taken_for_cifar(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("RANKWISE_DATA", str(tmp_path))
-    write_folder(tmp_path, small_members())
-    assert find_cifar10(tmp_path) == tmp_path
-    with pytest.raises(MissingDataError, match=f"{ARCHIVE}: name the archive, or set RANKWISE_DATA") as told:
-        find_cifar10()
-    assert "\n" not in str(told.value)
-
-
 @pytest.mark.parametrize("part", [0.0, 0.3, 0.9, None])
 def test_an_archive_that_is_cut_short_or_damaged_is_refused(part: float | None, small: Path, tmp_path: Path) -> None:
     content = bytearray(small.read_bytes())
@@ -197,15 +187,3 @@ def test_an_archive_that_is_cut_short_or_damaged_is_refused(part: float | None, 
     small.write_bytes(content if part is None else small.read_bytes()[: int(part * len(content))])
     with pytest.raises(ValueError, match="not a complete tar archive"):
         load_cifar10(small, tmp_path / "cache")
-
-
-def test_the_real_archive_has_sixty_thousand_images() -> None:
-    path = data_folder(None) / "cifar10-jpeg.tar.xz"
-    if not path.is_file():
-        pytest.skip(f"no {path}; set RANKWISE_DATA to the folder of data")
-    found = load_cifar10(path)
-    assert found.train_images.shape == (50_000, 3, 32, 32)
-    assert found.test_images.shape == (10_000, 3, 32, 32)
-    assert np.bincount(found.train_labels).tolist() == [5_000] * 10
-    assert np.bincount(found.test_labels).tolist() == [1_000] * 10
-    assert (found.classes[0], found.classes[-1]) == ("airplane", "truck")

@@ -73,15 +73,6 @@ def test_training_does_not_look_at_boxes(changed: Changed, disc: LatentRankSVM) 
     np.testing.assert_array_equal(detectors.train(after, "disc", C=10.0).coef_, disc.coef_)
 
 
-def test_images_with_only_difficult_objects_are_not_trained_on(store: FeatureStore, changed: Changed) -> None:
-    whole = detectors.labelled(store, "disc", "train")
-    first = int(whole.images[whole.relevant][0])
-    after = changed(lambda k, objects: [thing.update(difficult=True) for thing in objects if k == first])
-    np.testing.assert_array_equal(
-        detectors.labelled(after, "disc", "train").images, whole.images[whole.images != first]
-    )
-
-
 def test_a_class_must_be_in_some_images_and_not_in_others(changed: Changed) -> None:
     square = {"name": "square", "box": [1.0, 1.0, 9.0, 9.0], "difficult": False}
     everywhere = changed(lambda _, objects: objects.append(square))
@@ -137,10 +128,3 @@ def test_features_of_another_kind_are_refused(store: FeatureStore, disc: LatentR
     disc.save(tmp_path / "m.rw")
     with pytest.raises(ValueError, match=r"m\.rw is not a detector; create one with `rankwise detect train`"):
         read_detector(tmp_path / "m.rw")
-
-
-def test_bad_names_are_refused(store: FeatureStore) -> None:
-    with pytest.raises(ValueError, match=r"unknown start 'middle'; use mean, whole, centre, random"):
-        detectors.train(store, "disc", recipe=Recipe(start="middle"))
-    with pytest.raises(ValueError, match=r"no image of val without val has 'disc'"):
-        detectors.choose_C(store, "disc", "val", "val", [1.0])

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -47,20 +46,6 @@ def test_a_frame_with_a_dark_rim_is_around_the_box(shape: tuple[int, int], box: 
     assert where(picture, GREEN)[205:395, 105:295].all()
 
 
-@pytest.mark.parametrize(
-    ("size", "side", "expected"),
-    [
-        ((2000, 1000), None, (2000, 1000)),
-        ((2000, 1000), 500, (500, 250)),
-        ((100, 200), 500, (250, 500)),
-        ((1, 1), None, (960, 960)),
-        ((1000, 1), 10, (10, 1)),
-    ],
-)
-def test_the_longer_side_is_as_wanted(size: tuple[int, int], side: int | None, expected: tuple[int, int]) -> None:
-    assert draw(plain(*size), [[1, 1, *size]], [0.5], side=side).size == expected
-
-
 def test_the_best_is_on_top_whatever_the_order() -> None:
     boxes, names = [[101, 101, 300, 300], [201, 201, 400, 400]], ["a", "b"]
     for scores, colour in (([2.0, 1.0], ORANGE), ([1.0, 2.0], BLUE)):
@@ -87,28 +72,3 @@ def test_files_hold_no_metadata(kind: Any) -> None:
     again = pillow.open(io.BytesIO(encode(draw(image, [], []), kind)))
     assert not {"icc_profile", "exif"} & set(again.info)
     assert (again.format, again.size) == (kind.upper(), (960, 540))
-
-
-NO_IMAGES = {
-    r"shape \(5, 5\)": np.zeros((5, 5), np.uint8),
-    "dtype float64": np.zeros((5, 5, 3)),
-    r"shape \(0, 5, 3\)": np.zeros((0, 5, 3), np.uint8),
-}
-BAD: list[tuple[Callable[..., Any], tuple[Any, ...], dict[str, Any], str]] = [
-    *((draw, (image, [], []), {}, says) for says, image in NO_IMAGES.items()),
-    (draw, (plain(), [[5, 1, 1, 5]], [1.0]), {}, r"boxes\[0\]"),
-    (draw, (plain(), BOX, [np.nan]), {}, r"scores\[0\] is nan"),
-    (draw, (plain(), BOX, [1.0], ["a", "b"]), {}, "2 labels and 1 boxes"),
-    (draw, (plain(), BOX, [1.0], None, [[5, 1, 1, 5]]), {}, r"truth\[0\]"),
-    (draw, (plain(), BOX, [1.0], ["a"]), {"classes": ["b"]}, "the label 'a' is not among classes"),
-    (draw, (plain(), BOX, [1.0]), {"side": 0}, "side must be a whole number from 1, got 0"),
-    (encode, (pillow.fromarray(plain()), "gif"), {}, "unknown kind='gif'"),
-]
-
-
-@pytest.mark.parametrize(("function", "given", "options", "says"), BAD)
-def test_bad_arguments_are_refused(
-    function: Callable[..., Any], given: tuple[Any, ...], options: dict[str, Any], says: str
-) -> None:
-    with pytest.raises(ValueError, match=says):
-        function(*given, **options)

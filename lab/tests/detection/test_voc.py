@@ -123,7 +123,6 @@ def fish(x1: float, y1: float, x2: float, y2: float, name: str = "fish", difficu
 
 SAID: dict[str, tuple[str, tuple[Object, ...]]] = {
     "decimals": (boxed("2.5", " 3 ", "20.75", "3.05e1"), (fish(2.5, 3.0, 20.75, 30.5),)),
-    "from 0": (boxed("0", "0", "50", "40"), (fish(0, 0, 50, 40),)),
     "not difficult": (annotation(FISH.replace("<difficult>0</difficult>", "")), (fish(2, 3, 20, 30),)),
     "difficult": (annotation(FISH.replace(">0<", "> 1 <")), (fish(2, 3, 20, 30, difficult=True),)),
     "spaces": (annotation(FISH.replace("fish", "\n poisson-lune é \n")), (fish(2, 3, 20, 30, "poisson-lune é"),)),
@@ -149,21 +148,17 @@ BAD_XML: list[tuple[str | bytes, str]] = [
     (BOMB + annotation(FISH.replace("fish", "&y;")), "<!DOCTYPE>"),
     ('<!DOCTYPE a [<!ENTITY x SYSTEM "file:///etc/hostname">]>' + annotation(), "<!DOCTYPE>"),
     ("<html/>", "begins with <html>"),
-    (annotation(f"<object>{BOX}</object>"), "object 1 has no <name>"),
     (annotation(FISH + "<object><name>eel</name></object>"), r"object 2 \(eel\) has no <bndbox>"),
     (boxed("2", "three", "20", "30"), r"<ymin> of object 1 \(fish\) is 'three', not a number"),
-    (boxed("2", "3", "2_0", "30"), "'2_0', not a number"),
     (boxed("21", "3", "20", "30"), "the box 21, 3, 20, 30 is inverted"),
     (boxed("2", "3", "51", "30"), "the box 2, 3, 51, 30 is not inside the 50 × 40"),
     (boxed("-2", "3", "4", "5").replace("50", "0"), "is not inside the image"),
     (annotation(FISH.replace(">0<", ">yes<")), "<difficult> is 'yes'; write 0 or 1"),
-    (annotation().replace(">50<", ">wide<"), "the width is 'wide', not a number"),
 ]
 BAD_SETS: list[tuple[str | bytes, str]] = [
     ("", "is empty"),
     (b"\xff\xfea\x00", "not UTF-8"),
     ("/etc/passwd\n", "line 1: '/etc/passwd' is outside JPEGImages"),
-    ("..\\a\n", "line 1: .* is outside JPEGImages"),
     ("a\nb\na\n", "line 3: 'a' is also on line 1"),
     ("a\nb c d\n", "line 2: 'b c d' is more than the name"),
 ]
@@ -192,7 +187,6 @@ SPOILT: list[tuple[Callable[[Year], object], str]] = [
     *((lambda year, xml=xml: year.xml("b", xml), rf"VOC2007.Annotations.b\.xml\b.*{says}") for xml, says in BAD_XML),
     *((lambda year, to=to: year.set("train", to), rf"ImageSets.Main.train\.txt\b.*{says}") for to, says in BAD_SETS),
     (lambda year: (year.root / "JPEGImages" / "b.jpg").unlink(), rf"JPEGImages.b\.jpg: {NAMED}; add it"),
-    (lambda year: year.set("train", "a\nzebra\n"), rf"JPEGImages.zebra\.jpg: {NAMED}"),
     (lambda year: year.image("b", suffix=".png"), r"b\.jpg and b\.png have the same name"),
     (instead_of_xml(lambda path: None), f"{NO_XML} its image"),
     (instead_of_xml(lambda path: path.symlink_to("gone")), r"b\.xml: no such file"),
@@ -200,7 +194,6 @@ SPOILT: list[tuple[Callable[[Year], object], str]] = [
     (instead_of_xml(os.mkfifo), r"b\.xml is not a file"),
     (lambda year: moved(year, "JPEGImages"), "JPEGImages: no such folder"),
     (without_sets, "Main has no set; write a file such as train.txt"),
-    (lambda year: (without_sets(year), year.set("fish_train", "a 1\nb -1\n")), "Main has no set"),
     (lambda year: moved(year, "ImageSets"), "neither .* nor a folder in it has ImageSets.Main"),
 ]
 

@@ -390,35 +390,6 @@ def test_an_address_that_cannot_be_read_is_told_of(page: Page) -> None:
 INK = "return getComputedStyle(document.documentElement).getPropertyValue('--' + arguments[0]).trim()"
 
 
-def luminance(colour: str) -> float:
-    """Relative luminance of #rrggbb (WCAG 2)."""
-    parts = np.array([int(colour[k : k + 2], 16) / 255 for k in (1, 3, 5)])
-    linear = np.where(parts <= 0.04045, parts / 12.92, ((parts + 0.055) / 1.055) ** 2.4)
-    return float(linear @ [0.2126, 0.7152, 0.0722])
-
-
-PAIRS = [
-    ("ink", "back"), ("ink", "card"), ("ink", "faint"), ("soft", "back"), ("soft", "card"), ("soft", "faint"),
-    ("on", "mark"), ("on", "positive"), ("on", "negative"), ("mark", "shade"), ("soft", "shade"),
-    ("positive", "wash-positive"), ("negative", "wash-negative"), ("positive", "card"), ("negative", "card"),
-]  # fmt: skip
-
-
-def test_text_can_be_read_in_light_and_dark(page: Page) -> None:
-    page.open()
-    names = sorted({name for pair in PAIRS for name in pair})
-    for scheme in ("light", "dark"):
-        feature = {"features": [{"name": "prefers-color-scheme", "value": scheme}]}
-        page.browser.execute_cdp_cmd("Emulation.setEmulatedMedia", feature)
-        values = [page.run(INK, name) for name in names]
-        page.browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": []})
-        light = {name: luminance(value) for name, value in zip(names, values, strict=True)}
-        assert (light["back"] > 0.5) == (scheme == "light")
-        for pair in PAIRS:
-            lower, higher = sorted(light[name] for name in pair)
-            assert (higher + 0.05) / (lower + 0.05) >= 4.5, (scheme, pair)
-
-
 def test_an_embedded_page_tells_its_height_and_takes_the_colours_around_it(page: Page, folder: Path) -> None:
     outer = folder.parent / "outer.html"
     outer.write_text(

@@ -202,24 +202,6 @@ def test_a_part_that_is_not_known_is_refused_by_its_name_and_place(name: str) ->
         PLCNN(nn.ReLU(), nn.Sequential(nn.Sequential(nn.ReLU(), nn.ReLU(), part)), nn.Linear(3, 2))
 
 
-@pytest.mark.parametrize(
-    ("parts", "match"),
-    [
-        ([nn.MaxPool2d(2, dilation=2)], r"part 0 \(MaxPool2d\) has dilation"),
-        ([nn.MaxPool2d(2, return_indices=True)], "return_indices"),
-        ([nn.BatchNorm2d(2, track_running_stats=False)], r"part 0 \(BatchNorm2d\) keeps no statistics"),
-        ([nn.AvgPool2d(2, divisor_override=-4), nn.Linear(4, 2)], r"part 0 \(AvgPool2d\) divides by -4"),
-        ([], "the last part must be a Linear layer .* got nothing"),
-        ([nn.Linear(2, 2), nn.ReLU()], "got ReLU"),
-        ([nn.Linear(2, 2), nn.Linear], "must be modules, got type"),
-        ([None], "must be modules, got NoneType"),
-    ],
-)
-def test_parts_that_cannot_be_trained_or_scored_are_refused(parts: list[Any], match: str) -> None:
-    with pytest.raises(TypeError, match=match):
-        PLCNN(*parts)
-
-
 def test_layers_that_share_weights_are_refused_and_parts_without_weights_may_be_used_twice() -> None:
     layer, other, relu = nn.Linear(3, 3), nn.Linear(3, 3), nn.ReLU()
     with pytest.raises(ValueError, match="parts 0 and 2 share weights"):

@@ -29,16 +29,12 @@ NO_RANKING = rw.NDCG(discount="chakrabarti")
 
 
 BAD_SETTINGS: list[tuple[dict[str, Any], type[Exception], str]] = [
-    ({"lam": -1e-3}, ValueError, "lam must be finite and at least 0, got -0.001"),
     ({"lam": 0.0, "mu": 0.0}, ValueError, "lam and mu are both 0"),
     ({"block_size": 0}, ValueError, "block_size must be at least 1, got 0"),
-    ({"block_size": 20.0}, TypeError, "block_size must be an integer, got float"),
     ({"decomposition": "convex"}, ValueError, "unknown decomposition 'convex'; use one of 'auto', 'dc', 'fixed'"),
     ({"method": "bubblesort"}, ValueError, "unknown method 'bubblesort'"),
     ({"loss": "hinge", "method": "yue"}, ValueError, "method='yue' is for rank losses"),
-    ({"loss": "precision"}, ValueError, "precision needs the last place that counts"),
     ({"score": "f2"}, ValueError, "unknown score 'f2'; use one of 'accuracy', 'ap'"),
-    ({"score": "auc@5"}, ValueError, "auc cannot be cut"),
 ]
 
 
@@ -115,16 +111,3 @@ def test_a_checkpoint_must_be_a_folder(tmp_path: Path) -> None:
     for path in (file, file / "inner"):
         with pytest.raises(ValueError, match="is a file; pass a folder"):
             LWSVM(network()).fit((IMAGES, LABELS), checkpoint=path)
-
-
-@pytest.mark.parametrize(
-    ("images", "match"),
-    [
-        (np.zeros((2, 1, 8, 8), np.uint8), "scale them to floats"),
-        (np.zeros((2, 1, 5, 8), np.float32), r"cannot process images of shape \(1, 5, 8\)"),
-        (None, "must be an array"),
-    ],
-)
-def test_bad_images_are_not_scored(images: Any, match: str) -> None:
-    with pytest.raises((TypeError, ValueError), match=f"decision_function: .*{match}"):
-        LWSVM(network()).predict(images)

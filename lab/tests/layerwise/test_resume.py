@@ -12,7 +12,6 @@ torch = pytest.importorskip("torch")
 
 from lwsvm_runs import TRAIN, VAL, network, rows_of, samples  # noqa: E402
 from rankwise_lab.layerwise.checkpoint import Checkpoint, State  # noqa: E402
-from rankwise_lab.layerwise.frank_wolfe import LayerSolver  # noqa: E402
 from rankwise_lab.layerwise.lwsvm import LWSVM  # noqa: E402
 
 from rankwise.io import ModelFileError  # noqa: E402
@@ -39,14 +38,14 @@ class Killed(BaseException):
     """Ends a run as a kill would, but for what runs afterwards."""
 
 
-def kill_after(monkeypatch: pytest.MonkeyPatch, n: int) -> None:
+def kill_after(monkeypatch: pytest.MonkeyPatch, n: int, by: type[BaseException] = Killed) -> None:
     save, count = Checkpoint.save, [0]
 
     def counted(checkpoint: Checkpoint, state: State) -> None:
         save(checkpoint, state)
         count[0] += 1
         if count[0] == n:
-            raise Killed
+            raise by
 
     monkeypatch.setattr(Checkpoint, "save", counted)
 
@@ -67,27 +66,18 @@ def test_a_run_killed_in_every_stage_goes_on_to_the_same_bits(tmp_path: Path, mo
         assert {row["stage"] for row in rows} == {"pretrain", "warm_up", "fit_layers"}
 
 
-def test_after_ctrl_c_the_same_network_resumes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def fails(error: type[BaseException]) -> Any:
-        def refused(*given: Any) -> None:
-            raise error
-
-        return refused
-
-    net, epochs, epoch = network(torch.float32), [0], LayerSolver.epoch
-
-    def interrupted(solver: LayerSolver, order: Any) -> None:
-        epochs[0] += 1
-        (fails(KeyboardInterrupt) if epochs[0] == 9 else epoch)(solver, order)
-
-    monkeypatch.setattr(LayerSolver, "epoch", interrupted)
-    with pytest.raises(KeyboardInterrupt):
-        fit(tmp_path, net=net)
+def test_after_ctrl_c_the_same_network_resumes_and_a_finished_run_is_left_as_it_is(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    net = network(torch.float32)
+    with monkeypatch.context() as patched:
+        kill_after(patched, 5, KeyboardInterrupt)
+        with pytest.raises(KeyboardInterrupt):
+            fit(tmp_path, net=net)
     resumed = fit(tmp_path, net=net)
     assert told(resumed) == told(fit(None))
     file = (tmp_path / "lwsvm.rw").read_bytes()
-    monkeypatch.setattr(LayerSolver, "epoch", fails(AssertionError))
-    monkeypatch.setattr(Checkpoint, "save", fails(AssertionError))
+    kill_after(monkeypatch, 1)
     for again in (fit(tmp_path), fit(tmp_path, net=net)):
         assert told(again) == told(resumed)
         assert again.history_ == resumed.history_

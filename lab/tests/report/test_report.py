@@ -112,16 +112,3 @@ def test_a_part_folds_at_its_headings_and_keeps_the_rest_in_front() -> None:
 
 
 # Parts
-
-
-def test_a_part_finds_its_tables_and_figures_in_what_is_shown() -> None:
-    tables = [Table("1", ["a"], [["x"]]), Table("2", ["a"], [["y"]])]
-    alone, *others = (Drawn(name, drawing(name), name, name) for name in "abc")
-    body = [tables[0], alone, Heading("h"), Gallery([*others, Picture(b"", "", "")]), tables[1]]
-    part = Part("demo", "t", "about", {"machine": {}}, ["It is so."], body, ["By hand."], checks={"c": False})
-    assert part.tables == tables
-    assert part.figures == {name: drawing(name) for name in "abc"}
-    lines = part.as_lines()
-    assert lines[:6] == ["1", "a", "x", "", "2", "a"]
-    assert lines[-5:] == ["By hand.", "It is so.", "", "Checks", "  FAILED  c"]
-    assert max(map(len, part.as_lines(5)[8:-3])) <= 5

@@ -29,9 +29,8 @@ from uuid import uuid4
 from numba import __version__ as numba_version
 from numba import config, njit, types
 from numba.core import event
-from numba.core.caching import CompileResultCacheImpl, FunctionCache, _CacheLocator
 from numba.core.codegen import JITCodeLibrary
-from numba.core.compiler import Compiler
+from numba.core.compiler import Compiler, CompileResult
 from numba.core.serialize import dumps
 
 _VARIABLE = "RANKWISE_CACHE_DIR"
@@ -40,17 +39,15 @@ _BESIDE = Path(__file__).parent / "__pycache__"
 
 
 def _digest() -> str:
-    here = Path(__file__).parent
-    digest = hashlib.sha256()
-    for source in sorted(here.rglob("*.py")):
-        digest.update(source.read_bytes())
-    return digest.hexdigest()[:16]
+    sources = sorted(Path(__file__).parent.rglob("*.py"))
+    return hashlib.sha256(b"".join(source.read_bytes() for source in sources)).hexdigest()[:16]
 
 
 def _compiler() -> str:
-    """What else makes kernels differ and Numba does not tell apart, or not without replacing them."""
+    """What else makes kernels differ, beside their signature and the processor."""
     settings: Any = config
-    return f"numba-{numba_version}" + ("-checked" if settings.BOUNDSCHECK else "")
+    python = f"{sys.implementation.cache_tag}{getattr(sys, 'abiflags', '')}"
+    return f"numba-{numba_version}-{python}" + ("-checked" if settings.BOUNDSCHECK else "")
 
 
 def _cache_folder() -> Path | None:
@@ -94,81 +91,50 @@ def _kept(folder: Path | None) -> str:
 _FOLDER = _cache_folder()
 
 
-class _Locator(_CacheLocator):
-    """Where Numba keeps a kernel: in a folder named after the sources, wherever these are and whatever their date."""
+class _Cache:
+    """A kernel's files, one per signature and processor: what Numba asks of a cache.
 
-    def __init__(self, function: Callable[..., Any], file: str) -> None:
-        self._py_file = file  # named in Numba's warnings
-        self._line = function.__code__.co_firstlineno
-
-    @classmethod
-    def from_function(cls, py_func: Callable[..., Any], py_file: str) -> _Locator:
-        return cls(py_func, py_file)
-
-    def get_cache_path(self) -> str:
-        return str(_FOLDER)
-
-    def get_source_stamp(self) -> str:
-        return ""
-
-    def get_disambiguator(self) -> str:
-        return str(self._line)
-
-
-class _Results(CompileResultCacheImpl):
-    _locator_classes: Any = [_Locator]  # noqa: RUF012
-
-
-class _Files:
-    """A kernel's files, one per signature and processor, without the list of them that Numba keeps.
-
-    Processes that compile at the same time may each overwrite the other's list, and then take one kernel for another.
+    Numba's own keeps a list of them. Processes that compile at the same time may each overwrite the other's, and then
+    take one kernel for another.
     """
 
-    def __init__(self, name: str) -> None:
-        self._name = name
+    def __init__(self, function: Callable[..., Any], folder: Path) -> None:
+        assert function.__closure__ is None, "what it encloses is not in the name of its files"
+        code = function.__code__
+        module, self._code = Path(code.co_filename).stem, code.co_code.hex()
+        self._name = f"{module}.{function.__qualname__.replace('<locals>', '')}-{code.co_firstlineno}"
+        self._folder, self.cache_path = folder, str(folder)
 
-    def _path(self, key: Any) -> Path:
-        assert _FOLDER is not None
-        return _FOLDER / f"{self._name}.{hashlib.sha256(repr(key).encode()).hexdigest()[:16]}.nbc"
+    def _path(self, signature: Any, target: Any) -> Path:
+        key = repr((signature, target.codegen().magic_tuple(), self._code))
+        return self._folder / f"{self._name}.{hashlib.sha256(key.encode()).hexdigest()[:16]}.nbc"
 
-    def load(self, key: Any) -> Any:
-        whole = self._path(key).read_bytes()
-        data = memoryview(whole)[_DIGEST:]
-        if hashlib.sha256(data).digest() != whole[:_DIGEST]:  # machine code with one wrong bit ends the process
-            raise ValueError("not what was written")
-        return pickle.loads(data)
+    def load_overload(self, signature: Any, target: Any) -> Any:
+        """The kernel, or None if it is to be compiled: where there is no file, or one that is damaged or foreign."""
+        target.refresh()
+        with suppress(Exception):  # a pickle can raise anything
+            whole = self._path(signature, target).read_bytes()
+            data = memoryview(whole)[_DIGEST:]
+            if hashlib.sha256(data).digest() == whole[:_DIGEST]:  # machine code with one wrong bit ends the process
+                return CompileResult._rebuild(target, *pickle.loads(data))
+        return None
 
-    def save(self, key: Any, data: Any) -> None:
+    def save_overload(self, signature: Any, made: Any) -> None:
         """Keep the kernel; where the disk is full by now, it lives for this process."""
-        path = self._path(key)
+        assert not made.library.has_dynamic_globals, "addresses mean nothing to another process"
+        path = self._path(signature, made.target_context)
         written = path.with_suffix(f".{uuid4().hex}")  # readable for whom the user's mask lets
         try:
-            kept = dumps(data)
-            written.write_bytes(hashlib.sha256(kept).digest() + kept)
+            data = dumps(made._reduce())
+            written.write_bytes(hashlib.sha256(data).digest() + data)
             written.replace(path)
         except OSError:
             with suppress(OSError):
                 written.unlink()
 
     def flush(self) -> None:
-        assert _FOLDER is not None
-        for path in _FOLDER.glob(f"{self._name}.*.nbc"):
+        for path in self._folder.glob(f"{self._name}.*.nbc"):
             path.unlink(missing_ok=True)
-
-
-class _Cache(FunctionCache):
-    _impl_class = _Results
-
-    def __init__(self, function: Callable[..., Any]) -> None:
-        super().__init__(function)
-        self._cache_file: Any = _Files(self._impl.filename_base)
-
-    def _load_overload(self, sig: Any, target_context: Any) -> Any:
-        """The kernel, or None if it is to be compiled: where there is no file, or one that is damaged or foreign."""
-        with suppress(Exception):  # a pickle can raise anything
-            return super()._load_overload(sig, target_context)
-        return None
 
 
 # Numba would hand on what is not said here from a function to those that it calls first.
@@ -181,14 +147,8 @@ def kernel(function: Callable[..., Any] | None = None, **options: Any) -> Any:
         return partial(kernel, **options)
     made = njit(**_OPTIONS | {"no_cfunc_wrapper": True} | options)(function)
     settings: Any = config
-    if _FOLDER is None or settings.DISABLE_JIT:
-        return made
-    others = getattr(settings, "CACHE_LOCATOR_CLASSES", "")  # what a user has set for other code
-    settings.CACHE_LOCATOR_CLASSES = ""
-    try:
-        made._cache = _Cache(function)  # what cache=True does, with our locator
-    finally:
-        settings.CACHE_LOCATOR_CLASSES = others
+    if _FOLDER is not None and not settings.DISABLE_JIT:
+        made._cache = _Cache(function, _FOLDER)  # in place of what cache=True sets
     return made
 
 

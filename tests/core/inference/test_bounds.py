@@ -45,8 +45,8 @@ def attempt(told, function, **options):
 attempt("a key too large", lambda: order_by_key(np.array([5]), 2))
 for k, family in enumerate(FAMILIES):
     # Python takes a second for the largest, so that not every family has them.
-    switches = SWITCHES if k % 12 == 0 else SWITCHES[:-1] if k % 3 == 0 else SWITCHES[:-3]
-    most_positives = 9000 if k % 12 == 0 else 300
+    switches = SWITCHES if k % 24 == 0 else SWITCHES[:-1] if k % 6 == 0 else SWITCHES[:-3]
+    most_positives = 9000 if k % 24 == 0 else 300
     sizes = [switches[(k + t * 5) % len(switches)] + (k + t) % 3 - 1 for t in range(3)]
     for seed, n in enumerate([None, None, *sizes]):
         one = problem(family, seed, most=3000, n=n, most_positives=most_positives)
@@ -72,7 +72,7 @@ for loss in LOSSES:
         batch = {"qid": qid, "n_threads": 2, "loss": LOSSES[loss]}
         attempt(f"{len(each)} queries, {loss}", lambda: rw.structured_hinge(scores, relevant, **batch))
 for k, family in enumerate(FAMILIES):
-    for n in (40, 700, 33_000) if k % 5 == 0 else (40, 700):  # large ones, by either function, are slow
+    for n in (40, 700, 33_000) if k % 10 == 0 else (40, 700):  # large ones, by either function, are slow
         one = problem(family, k, most=n, n=n, most_positives=3000 if k % 25 == 0 else 300)
         spread = float(np.ptp(one.scores.astype(np.float64))) or 1.0
         width = min(max(spread * 10.0 ** (k % 7 - 5), 1e-100), 1e100)

@@ -106,21 +106,6 @@ def test_negatives_that_tie_with_the_last_place_share_their_gradient(rng: np.ran
     np.testing.assert_allclose(found.gradient, expected.gradient, rtol=GRADIENT_RTOL, atol=1e-16)
 
 
-@pytest.mark.parametrize("kind", KINDS)
-def test_queries_in_one_call_are_as_each_by_itself(kind: str, rng: np.random.Generator) -> None:
-    sizes = np.concatenate([rng.integers(1, 40, 200), [engine.LARGE + 500, 1, 2]])
-    qid = np.repeat(np.arange(sizes.size), sizes)
-    y, s = rng.random(qid.size) < 0.1, np.round(rng.normal(size=qid.size), 2)
-    one, two = (rw.structured_hinge(s, y, f"{kind}@7", qid=qid, n_threads=t) for t in (1, 2))
-    assert one.value == two.value
-    np.testing.assert_array_equal(one.gradient, two.gradient)
-    assert one.per_query is not None
-    for q in range(sizes.size):
-        alone = rw.structured_hinge(s[qid == q], y[qid == q], f"{kind}@7")
-        assert one.per_query.value[q] == pytest.approx(alone.value, rel=RTOL, abs=RTOL)
-        np.testing.assert_allclose(one.gradient[qid == q] * sizes.size, alone.gradient, rtol=GRADIENT_RTOL)
-
-
 @pytest.mark.parametrize("n", [60, engine.LARGE + 2000])
 def test_a_cut_off_beyond_the_last_place_changes_nothing(n: int, rng: np.random.Generator) -> None:
     y, s = rng.random(n) < 0.05, rng.normal(size=n)
@@ -133,16 +118,6 @@ def test_a_cut_off_beyond_the_last_place_changes_nothing(n: int, rng: np.random.
     assert rw.ranking_loss(s, y, f"precision@{n}") == 0.0
 
 
-def test_it_is_convex_and_an_upper_bound(rng: np.random.Generator) -> None:
-    for name in ("ndcg@3", "ap@5", "mrr@2", "precision@4"):
-        for _ in range(30):
-            y = truth(rng, 40, 0.3)
-            a, b = rng.normal(size=(2, 40))
-            at_a, at_b = (rw.structured_hinge(s, y, name) for s in (a, b))
-            assert at_a.value >= rw.ranking_loss(a, y, name) - slack(at_a.value)
-            assert at_b.value >= at_a.value + float(at_a.gradient @ (b - a)) - slack(at_b.value)
-
-
 def test_methods_that_need_c2_and_negative_scales_are_refused() -> None:
     s, y = [3.0, 2.0, 1.0, 0.0, -1.0], [False, True, False, False, False]
     for method in ("bucketed", "quicksort", "yue", "mohapatra2014"):
@@ -153,16 +128,6 @@ def test_methods_that_need_c2_and_negative_scales_are_refused() -> None:
     for scale in (-1.0, 1.0):
         expected = rw.structured_hinge(s, y, "ndcg@3", scale=scale, method="exhaustive").value
         assert rw.structured_hinge(s, y, "ndcg@3", scale=scale, method="dynamic").value == pytest.approx(expected)
-
-
-@pytest.mark.parametrize("n", [5, engine.LARGE + 100])
-def test_a_score_that_is_not_finite_is_named(n: int) -> None:
-    s, y = np.arange(n) * 1.0, np.arange(n) < 2
-    s[3] = np.nan
-    with pytest.raises(ValueError, match=r"scores\[3\] is nan"):
-        rw.structured_hinge(s, y, "ndcg@3")
-    with pytest.raises(ValueError, match=r"scores\[3\] is nan"):
-        rw.structured_hinge(s, y, "ndcg@3", qid=np.zeros(n, int))
 
 
 def test_too_many_places_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:

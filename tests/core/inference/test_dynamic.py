@@ -99,24 +99,6 @@ def test_the_value_is_that_of_the_recursion_on_all_pairs(
         assert abs(solve(query, loss).value - best) <= slack(best), (name, scale, size)
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("dtype", [np.float64, np.float32])
-@pytest.mark.parametrize("loss", ["ap", "ndcg", "mrr", "auc"])
-def test_with_c2_it_gives_what_the_fast_method_gives(
-    loss: str, dtype: type, families: dict[str, Family], rng: np.random.Generator, draw_relevant: Draw
-) -> None:
-    sizes = [((20, 500), 0.1), ((60, 3000), 1.0), ((1000, 300), 1.0), ((50, 70_000), 10.0)]
-    for (k, name), (size, scale) in product(enumerate(families), sizes):
-        if size[1] == 70_000 and (k % 2 == 0) == (dtype is np.float32):  # of the largest, one dtype for a family
-            continue
-        relevant = draw_relevant(rng, *size)
-        query = Query(families[name](rng, relevant).astype(dtype), relevant, scale)
-        found, fast = solve(query, loss), solve(query, loss, "bucketed")
-        rtol = TOL if dtype is np.float64 else 1e-5
-        assert abs(found.value - fast.value) <= rtol * max(1.0, fast.value), (name, size)
-        assert found.gradient.dtype == dtype
-
-
 @pytest.mark.parametrize("loss", MONOTONE.values(), ids=MONOTONE)
 def test_a_negative_scale_lifts_positives_and_a_positive_one_lowers_them(
     loss: rw.Loss, families: dict[str, Family], rng: np.random.Generator, draw_relevant: Draw
@@ -146,36 +128,6 @@ def test_too_many_pairs_are_refused_with_what_to_do(rng: np.random.Generator, mo
     query = Query(rng.normal(size=120), np.arange(120) < 20, -1.0)
     with pytest.raises(ValueError, match=r"visit \d{3} pairs of 20 positives and 100 negatives.*'auto'.*else sample"):
         solve(query, "ap")
-
-
-def test_large_queries_of_equal_scores_are_solved(draw_relevant: Draw, rng: np.random.Generator) -> None:
-    n_pos, n_neg = 100, 200_000
-    loss = rw.NDCG(discount="chakrabarti")
-    flat = Query(np.full(n_pos + n_neg, 0.5), draw_relevant(rng, n_pos, n_neg), 0.0)
-    most = float(loss.of_counts(np.full(n_pos, n_neg), n_neg))  # all negatives on top
-    for scale, lost in [(-2.0, 0.0), (0.0, 0.0), (2.0, most)]:
-        found = solve(flat._replace(scale=scale), loss)
-        assert found.loss == pytest.approx(lost, rel=TOL)
-        assert found.value == pytest.approx(scale * lost, rel=TOL)
-
-
-def test_scale_zero_leaves_the_misordered_pairs_of_a_large_query(draw_relevant: Draw, rng: np.random.Generator) -> None:
-    relevant = draw_relevant(rng, 100, 200_000)
-    query = Query(rng.normal(size=relevant.size), relevant, 0.0)
-    found = solve(query, rw.NDCG(discount="chakrabarti"))
-    pairs = [np.maximum(0.0, query.scores[~relevant] - score).sum() for score in query.scores[relevant]]
-    assert found.value == pytest.approx(2 * np.sum(pairs) / (100 * 200_000), rel=TOL)
-    assert np.array_equal(found.interleaving.above, counts_by_score(query, worst=True))
-
-
-@pytest.mark.parametrize("outlier", [1e6, 1e9, 1e12])
-def test_samples_far_from_all_do_not_blur_the_others(outlier: float) -> None:
-    middle = Query(np.array([0.333, 0.1, 0.0, 0.7, -0.2]), np.array([True, True, False, False, False]), -0.8)
-    for loss in LOSSES.values():
-        # A positive at the top and a negative at the end stay there, and change P and N only.
-        far = Query(np.append(middle.scores, [outlier, -outlier]), np.append(middle.relevant, [True, False]), -0.8)
-        best = solve(far._replace(scores=np.append(middle.scores, [1e3, -1e3])), loss)
-        assert solve(far, loss).value == pytest.approx(best.value, abs=TOL)
 
 
 @pytest.mark.parametrize("scale", [-1.0, 1.0])

@@ -7,21 +7,14 @@ from math import log2
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
-from hypothesis.extra import numpy as hnp
 
 import rankwise as rw
 from rankwise.kernels import algorithm1
 from rankwise.kernels.buckets import choosing
 from rankwise.kernels.buckets.maps import FOLDED, KEYED, LINEAR, BucketMap, cells_of, edge, place, third
-from rankwise.kernels.buckets.passes import COPIES, OWN, count
-from rankwise.kernels.buckets.places import settle
 from rankwise.kernels.compiled import kernel
-from rankwise.kernels.flags import all_within, positions
 from rankwise.kernels.half import from_half, to_half
-from rankwise.kernels.sorting import move_apart, order_by_key, order_descending
-from rankwise.kernels.walk import share_among_ties
+from rankwise.kernels.sorting import order_descending
 
 # Elements moved by Algorithm 1, at most so many times N·log2(P + 2).
 MOVES = 12
@@ -41,14 +34,6 @@ def assert_selected(values: np.ndarray, k: int, told: str) -> None:
     assert np.array_equal(values[idx], val), told
     assert val[k] == np.sort(values)[::-1][k], told
     assert val[:k].min(initial=np.inf) >= val[k] >= val[k + 1 :].max(initial=-np.inf), told
-
-
-@pytest.mark.parametrize("n", [1, 2, 23, 24, 25, 100, 5000])
-def test_select_puts_one_element_in_its_place(n: int, families: dict[str, Family], rng: np.random.Generator) -> None:
-    for name, family in families.items():
-        values = family(rng, np.zeros(n, bool))
-        for k in {0, n // 3, (n - 1) // 2, n - 1}:
-            assert_selected(values, k, name)
 
 
 def test_select_sorts_what_resists_it(monkeypatch: pytest.MonkeyPatch, rng: np.random.Generator) -> None:
@@ -105,44 +90,6 @@ def test_sorting_agrees_with_numpy_and_is_stable(n: int, rng: np.random.Generato
         found, order = order_descending(values)
         assert np.array_equal(found, np.sort(values)[::-1]), kind
         assert np.array_equal(order, np.argsort(-values, kind="stable")), kind
-
-
-@pytest.mark.parametrize("n_keys", [1, 2, 7, 1000])
-@pytest.mark.parametrize("n", [1, 10, 3000])
-def test_a_counting_sort_is_a_stable_argsort(n: int, n_keys: int, rng: np.random.Generator) -> None:
-    keys = rng.integers(0, n_keys, n)
-    order, ends = order_by_key(keys, n_keys)
-    assert np.array_equal(order, np.argsort(keys, kind="stable"))
-    assert np.array_equal(ends, np.cumsum(np.bincount(keys, minlength=n_keys)))
-
-
-@pytest.mark.parametrize("n", [2, 40, 20_000])
-def test_negatives_come_first_then_positives_as_they_are(n: int, rng: np.random.Generator) -> None:
-    for share in (0.05, 0.5, 0.95):
-        values, relevant = rng.normal(size=n).astype(np.float32), rng.random(n) < share
-        found, order = np.empty(n), np.empty(n, np.int64)
-        separate(values, relevant, found, order)
-        assert np.array_equal(order, np.concatenate([np.flatnonzero(~relevant), np.flatnonzero(relevant)]))
-        assert np.array_equal(found, values[order])
-
-
-@kernel
-def separate(scores, relevant, val, idx):
-    move_apart(scores, relevant, val, idx)
-
-
-@pytest.mark.parametrize("n", [1, 7, 8, 9, 63, 64, 1000, 1003])
-def test_positions_of_positives_are_all_found(n: int, rng: np.random.Generator) -> None:
-    for share in (0.0, 0.05, 0.5, 1.0):
-        relevant = rng.random(n) < share
-        where = np.empty(int(relevant.sum()) + 1, np.int64)
-        assert np.array_equal(where[: positions(relevant, where)], np.flatnonzero(relevant))
-
-
-def test_positions_stay_within_their_room() -> None:
-    where = np.full(4, -7, np.int64)
-    assert positions(np.ones(100, bool), where[:3]) == 2
-    assert where[3] == -7
 
 
 @kernel
@@ -237,19 +184,6 @@ def test_every_kind_of_map_is_sound(family: str, dtype: type, kind: int, rng: np
         assert_map_is_sound(asked, chart, pivot)
 
 
-finite = st.floats(-1e6, 1e6, width=32) | st.integers(-5, 5).map(float) | st.integers(-20, 20).map(lambda e: 2.0**e)
-
-
-@settings(max_examples=120, deadline=None)
-@given(
-    hnp.arrays(np.float64, st.integers(2, 60), elements=finite),
-    st.sampled_from([LINEAR, KEYED, FOLDED]),
-    st.sampled_from([16, 64, 1 << 14]),
-)
-def test_a_map_of_any_scores_is_sound(scores: np.ndarray, kind: int, n_cells: int) -> None:
-    assert_map_is_sound(scores, chart_of(kind, scores, n_cells), np.empty(0))
-
-
 @pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
 @pytest.mark.parametrize("kind", [LINEAR, KEYED, FOLDED], ids=["linear", "keyed", "folded"])
 def test_no_map_leaves_its_cells_whatever_it_is_given(kind: int, bad: float, rng: np.random.Generator) -> None:
@@ -272,34 +206,6 @@ def test_the_map_suits_the_scores(rng: np.random.Generator) -> None:
     assert kind_of(np.round(normal, 1))[1] > 0
 
 
-def test_frequent_scores_have_buckets_of_their_own(rng: np.random.Generator) -> None:
-    scores = rng.choice(rng.normal(size=20), 50_000)
-    chart, pivot = choosing.choose(scores, 100, 1e300)
-    hist = np.zeros((COPIES, 3 * (chart.last + 1) + OWN), np.uint32)
-    assert count(scores, 0, scores.size, np.empty(0, np.int64), 1e300, chart, pivot, hist)
-    equal = hist[0][1::3]
-    assert equal.sum() == scores.size
-    assert np.array_equal(np.sort(equal[equal > 0]), np.sort(np.unique(scores, return_counts=True)[1]))
-
-
-def test_a_tie_that_is_alone_in_its_bucket_is_settled_by_counts(rng: np.random.Generator) -> None:
-    """A tenth of the negatives is tied at 1, where positives have their places: nothing of it is gathered."""
-    s = np.r_[1 / (1 + np.exp(-12 * rng.normal(size=100_000))), np.full(5, 1 - 2.0**-10)].astype(np.float32)
-    s[:10_000] = 1.0
-    buckets, pivot = choosing.choose(s, 5, 1e30)
-    n_buckets = buckets.last + 1
-    hist, where = np.zeros((1, n_buckets + OWN), np.uint32), np.arange(100_000, 100_005)
-    assert count(s, 0, s.size, where, 1e30, buckets, pivot, hist)
-    above = np.r_[np.cumsum(hist[0, :n_buckets][::-1].astype(np.int64))[::-1], 0]
-    home = np.full(5, cells_and_buckets(np.ones(1, np.float32), buckets, np.float32(buckets.last), pivot)[2][0])
-    value, at_rank = np.empty(n_buckets + OWN, np.float32), np.zeros(7, np.int64)
-    pos, none = np.full(5, 1 - 2.0**-10), np.zeros(1)
-    regions, _ = settle(np.ones(5), none, 0, pos, 1, 6, 1, buckets, pivot, above, home, 1.0, 1.0, value, at_rank)
-    assert hist[0, home[0]] >= 10_000
-    assert regions.size == 0
-    assert at_rank.sum() == 100_000
-
-
 def test_half_precision_is_converted_as_numpy_does(rng: np.random.Generator) -> None:
     every = np.arange(1 << 16).astype(np.uint16).view(np.float16)
     assert np.array_equal(from_half(every).view(np.uint32), every.astype(np.float32).view(np.uint32))
@@ -307,25 +213,3 @@ def test_half_precision_is_converted_as_numpy_does(rng: np.random.Generator) -> 
     values = np.concatenate([near(some), (some[1:] + some[:-1]) / 2, rng.normal(size=10_000) * 1e-6]).astype(np.float32)
     values = values[np.abs(values) <= 65_504]
     assert np.array_equal(to_half(values).view(np.uint16), values.astype(np.float16).view(np.uint16))
-
-
-@pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_a_score_beyond_the_limit_is_seen(dtype: type, bad: float) -> None:
-    for n, k in [(1, 0), (17, 16), (5000, 2048), (5000, 4999)]:
-        scores = np.zeros(n, dtype)
-        assert all_within(scores, 1e30)
-        scores[k] = bad
-        assert not all_within(scores, 1e30)
-
-
-def test_ties_across_ranks_share_their_mean_gradient() -> None:
-    # Of four positives the first is below 2 members, the second below 4, then 5 and 6: ranks are 1 1 2 2 3 4. The score
-    # 5 spans ranks 1 and 2, the score 3 spans 2, 3 and 4.
-    mixed, rank, places = np.array([7.0, 5.0, 5.0, 3.0, 3.0, 3.0]), np.array([1, 1, 2, 2, 3, 4]), np.array([2, 4, 5, 6])
-    index, unit, worst = np.array([4, 0, 2, 1, 3, 5]), 0.5, 5
-    gradient = np.empty(6)
-    gradient[index] = unit * (worst - rank)
-    share_among_ties(mixed, index, places, 4, 0, unit, gradient)
-    expected = {5.0: unit * (5 - (1 + 2) / 2), 7.0: unit * (5 - 1), 3.0: unit * (5 - (2 + 3 + 4) / 3)}
-    assert gradient[index].tolist() == [expected[score] for score in mixed]

@@ -68,11 +68,6 @@ def test_minus_zero_ties_with_zero() -> None:
     assert predict(scores, queries, LOSSES["auc"], worst=False).loss.tolist() == [0.0]
 
 
-def test_no_queries_give_nothing() -> None:
-    found = predict(np.empty(0), as_queries(np.empty(0, bool), np.zeros(1, np.int64)), LOSSES["ap"])
-    assert (found.loss.size, found.gradient.size) == (0, 0)
-
-
 def test_a_normaliser_that_is_not_positive_is_refused() -> None:
     later = rw.DiscountedLoss(lambda k: k > 1, np.reciprocal, name="later")
     scores, relevant = np.arange(7.0), np.array([1, 1, 0, 0, 1, 0, 0], bool)

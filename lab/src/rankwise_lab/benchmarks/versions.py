@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
+from typing import IO, NamedTuple
 
 from rankwise_lab.benchmarks.plan import Benchmark, Case, Row, Section, Target, at_most, over
 from rankwise_lab.benchmarks.processes import environment
@@ -239,16 +240,23 @@ def _measured(what: str, setup: str, call: str, sizes: Sizes) -> Iterator[Row]:
         versions = {"ours": stack.enter_context(_process(None)), "theirs": stack.enter_context(_process(sizes.against))}
         asked: Mapping[str, object] = {"setup": setup, "call": call, "seconds": sizes.seconds}
         for _ in range(1 + sizes.repeats):  # the first prepares
-            for who, process in versions.items():
-                seconds = _answer(process, asked)
+            for who, version in versions.items():
+                seconds = _answer(version, asked)
                 best[who] = min(best.get(who, seconds), seconds)
             asked = {}
     target: Target | None = None if sizes.against is None else at_most(1.05)
     yield over(what, best, "ours", "theirs", target=target)
 
 
+class _Version(NamedTuple):
+    """The process of a version, and what it says of errors."""
+
+    process: subprocess.Popen[str]
+    said: IO[str]
+
+
 @contextmanager
-def _process(source: Path | None) -> Iterator[subprocess.Popen[str]]:
+def _process(source: Path | None) -> Iterator[_Version]:
     """A process with the sources of a version, or these."""
     variables = environment(dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), str(THREADS)))
     if source is not None:
@@ -259,17 +267,16 @@ def _process(source: Path | None) -> Iterator[subprocess.Popen[str]]:
         subprocess.Popen(command, env=variables, stdin=pipe, stdout=pipe, stderr=said, text=True) as process,
     ):
         try:
-            yield process
-        except EOFError:
-            process.wait()
-            said.seek(0)
-            last = (said.read().strip().splitlines() or ["no message"])[-1]
-            raise OSError(f"a measuring process failed: {last}") from None
+            yield _Version(process, said)
         finally:
             process.kill()
+            with suppress(BrokenPipeError):  # what it did not read before it died
+                assert process.stdin is not None
+                process.stdin.close()
 
 
-def _answer(process: subprocess.Popen[str], asked: Mapping[str, object]) -> float:
+def _answer(version: _Version, asked: Mapping[str, object]) -> float:
+    process, said = version
     assert process.stdin is not None
     assert process.stdout is not None
     with suppress(BrokenPipeError):
@@ -277,7 +284,10 @@ def _answer(process: subprocess.Popen[str], asked: Mapping[str, object]) -> floa
         process.stdin.flush()
     answer = process.stdout.readline()
     if not answer:
-        raise EOFError
+        process.wait()
+        said.seek(0)
+        last = (said.read().strip().splitlines() or ["no message"])[-1]
+        raise OSError(f"a measuring process failed: {last}")
     return float(answer)
 
 
