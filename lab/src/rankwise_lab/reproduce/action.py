@@ -135,7 +135,7 @@ class ActionExperiment:
         plan, relevant = self.plan, self.relevant(k)
         ends = plan.ends_zero_one if loss == "zero-one" else plan.ends
         grid = grid_of_C(plan.Cs, Objective(as_features(self.X), pose(relevant, as_loss(loss))), ends)
-        folds = {"cv": plan.folds, "n_jobs": min(n_cores(), plan.folds), "random_state": plan.seed}
+        folds: dict[str, Any] = {"cv": plan.folds, "n_jobs": min(n_cores(), plan.folds), "random_state": plan.seed}
         found: dict[str, Any] = {"Cs": grid.tolist()}
         with threadpool_limits(limits=1), unconverged():  # folds have threads of their own
             for metric in MEASURES[loss]:
