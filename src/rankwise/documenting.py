@@ -216,18 +216,6 @@ Returns
 -------
 float or ndarray
     A value for each."""
-_SOFT_COUNTS = """\
-Parameters
-----------
-counts : SoftCounts
-    Soft counts of the positives of queries.
-
-Returns
--------
-value : ndarray of shape (n_pos,)
-    What each positive adds to the loss of its query.
-slope : ndarray of shape (n_pos,)
-    Derivative of the loss in each soft count c_k."""
 _STEPS = """\
 Parameters
 ----------
@@ -264,7 +252,6 @@ SHARED: dict[str, str] = _read(_ENTRIES)
 SHARED |= {name: "\n".join(SHARED[part] for part in parts) for name, parts in _GROUPS.items()}
 SHARED |= {
     "solving": _SOLVING,
-    "soft_counts": _SOFT_COUNTS,
     "steps": _STEPS,
     "of_positives": _VALUES % "k : int or ndarray\n    Numbers of positives from the top, from 1.",
     "of_places": _VALUES % "m : float or ndarray\n    Places, from 1.",

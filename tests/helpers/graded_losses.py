@@ -7,53 +7,24 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from soft_losses import ramp
+from soft_losses import discount, normaliser, ramp, weight
 
 import rankwise as rw
 
 Array = NDArray[Any]
+_BY_FORMULA = ("ap", "ndcg", "mrr", "auc", "precision")
 GAINS: dict[str, Any] = {"exp2": lambda y: 2.0**y - 1.0, "linear": lambda y: 1.0 * y}
 
 
-def discount(loss: rw.DiscountedLoss, m: Array) -> tuple[Array, Array]:
-    """D and D′ at real places: by formula, and on a line to 0 between k and k + 1."""
-    name, k = loss.name.split("@")[0], np.inf if loss.k is None else loss.k
-    x = np.minimum(m, k)
-    formulas: dict[str, Any] = {
-        "ndcg": lambda: (1.0 / np.log2(1.0 + x), -np.log(2.0) / ((1.0 + x) * np.log(1.0 + x) ** 2)),
-        "precision": lambda: (np.ones_like(x), np.zeros_like(x)),
-        "auc": lambda: (-x, -np.ones_like(x)),
-    }
-    value, slope = formulas.get(name, lambda: (1.0 / x, -1.0 / x**2))()
-    left = k + 1.0 - m
-    return value * np.clip(left, 0.0, 1.0), np.where(m <= k, slope, np.where(left > 0.0, -value, 0.0))
-
-
-def weight(loss: rw.DiscountedLoss, a: Array) -> tuple[Array, Array]:
-    """w and w′ at real places."""
-    name = loss.name.split("@")[0]
-    if name == "ap":
-        return a * 1.0, np.ones_like(a)
-    if name == "mrr":
-        return np.clip(2.0 - a, 0.0, 1.0), np.where(a < 2.0, -1.0, 0.0)
-    return np.ones_like(a), np.zeros_like(a)
-
-
-def normaliser(loss: Any, n_pos: int, n_neg: int) -> float:
-    if loss.name.split("@")[0] not in ("ap", "ndcg", "mrr", "auc", "precision"):
-        return float(loss.normaliser(n_pos, n_neg))
-    i = np.arange(1.0, n_pos + 1.0)
-    return float(n_pos * n_neg) if loss.name == "auc" else float((weight(loss, i)[0] * discount(loss, i)[0]).sum())
-
-
-def levels(grades: Array, loss: rw.Loss) -> list[tuple[Array, float, float]]:
+def levels(grades: Array, loss: Any) -> list[tuple[Array, float, float]]:
     """(positives, ΔG, C) of every grade that is worth something, the lowest, too."""
     gain = loss.gain if callable(loss.gain) else GAINS[loss.gain]
     found, before = [], 0.0
     for grade in np.unique(grades):
         positives, worth = grades >= grade, float(gain(grade))
-        n_pos = int(positives.sum())
-        found.append((positives, worth - before, normaliser(loss, n_pos, grades.size - n_pos)))
+        sizes = int(positives.sum()), int((~positives).sum())
+        norm = normaliser(loss, *sizes) if loss.name.split("@")[0] in _BY_FORMULA else loss.normaliser(*sizes)
+        found.append((positives, worth - before, norm))
         before = worth
     return found
 

@@ -6,14 +6,11 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from soft_losses import ramp
 
 Array = NDArray[Any]
 # What the published loop takes for no error at all.
 EPS = 1e-10
-
-
-def ramp(x: Array, width: float) -> Array:
-    return np.clip(x / (2.0 * width) + 0.5, 0.0, 1.0)
 
 
 def rank_sort_by_loop(scores: Array, target: Array, width: float) -> tuple[Array, Array]:

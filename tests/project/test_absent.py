@@ -2,66 +2,30 @@
 
 from __future__ import annotations
 
-import json
 import re
 import runpy
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack
 from fnmatch import fnmatch
-from functools import cache
 from pathlib import Path
-from typing import NamedTuple
 
 import pytest
-from answering import Answering, answering
 
 ROOT = Path(__file__).resolve().parents[2]
-# Runs one program after the other, and answers its status and what it printed and said. A finder that is asked first
-# knows of no such package, as in an environment without it.
-CHILD = """
-import contextlib, io, json, sys, traceback
+# A finder that is asked first knows of no such package, as in an environment without it.
+ABSENT = """
+import sys
 class Absent:
     def find_spec(self, name, path=None, target=None):
         if name.split(".")[0] == sys.argv[1]:
             raise ModuleNotFoundError(f"No module named {name!r}", name=name)
 sys.meta_path.insert(0, Absent())
-for line in sys.stdin:
-    printed, said, status = io.StringIO(), io.StringIO(), 0
-    with contextlib.redirect_stdout(printed), contextlib.redirect_stderr(said):
-        try:
-            exec(json.loads(line), {"__name__": "__main__", "sys": sys})
-        except SystemExit as stopped:
-            status = stopped.code or 0
-        except BaseException:
-            status = 1
-            traceback.print_exc()
-    print(json.dumps([status, printed.getvalue(), said.getvalue()]), flush=True)
 """
 
 
-class Done(NamedTuple):
-    """What became of a program."""
-
-    returncode: int
-    stdout: str
-    stderr: str
-
-
-Run = Callable[[str, str], Done]
-
-
-@pytest.fixture(scope="module")
-def run() -> Iterator[Run]:
-    """Programs without a package are run in one process, since most of their time would be that of imports."""
-    with ExitStack() as stack:
-
-        @cache
-        def without(package: str) -> Answering:
-            return stack.enter_context(answering("-c", CHILD, package))
-
-        yield lambda package, code: Done(*json.loads(without(package).ask(json.dumps(code), timeout=300)))
+def run(package: str, code: str) -> subprocess.CompletedProcess[str]:
+    """Run a program without a package."""
+    return subprocess.run([sys.executable, "-c", ABSENT + code, package], capture_output=True, text=True, check=False)
 
 
 WORKS = """
@@ -74,7 +38,7 @@ assert not {"rankwise.torch", "rankwise.dask"} & set(sys.modules)
 
 
 @pytest.mark.parametrize("package", ["torch", "dask"])
-def test_rankwise_works_and_does_not_ask_for_it(run: Run, package: str) -> None:
+def test_rankwise_works_and_does_not_ask_for_it(package: str) -> None:
     assert f"ModuleNotFoundError: No module named '{package}'" in run(package, f"import {package}").stderr
     done = run(package, WORKS)
     assert (done.returncode, done.stdout.strip()) == (0, "2.25"), done.stderr
@@ -85,7 +49,7 @@ PARTS += [(package, "rankwise.dask", f"dask needs {package}", "dask") for packag
 
 
 @pytest.mark.parametrize(("package", "module", "said", "extra"), PARTS, ids=lambda part: part)
-def test_importing_the_part_names_what_to_install(run: Run, package: str, module: str, said: str, extra: str) -> None:
+def test_importing_the_part_names_what_to_install(package: str, module: str, said: str, extra: str) -> None:
     done = run(package, f"import {module}")
     assert done.returncode == 1
     last = done.stderr.strip().splitlines()[-1]
@@ -94,7 +58,7 @@ def test_importing_the_part_names_what_to_install(run: Run, package: str, module
     assert done.stderr.count("Traceback") == 1
 
 
-def test_the_error_can_be_told_from_a_broken_torch(run: Run) -> None:
+def test_the_error_can_be_told_from_a_broken_torch() -> None:
     """A module that torch itself lacks is reported as it is."""
     code = "try:\n    import rankwise.torch\nexcept ModuleNotFoundError as error:\n    print(error.name)"
     assert run("torch", code).stdout.strip() == "torch"
@@ -104,7 +68,7 @@ def test_the_error_can_be_told_from_a_broken_torch(run: Run) -> None:
     assert "not installed" not in done.stderr
 
 
-def test_the_command_line_helps_and_the_benchmark_in_torch_names_what_to_install(run: Run, tmp_path: Path) -> None:
+def test_the_command_line_helps_and_the_benchmark_in_torch_names_what_to_install(tmp_path: Path) -> None:
     for arguments in (["--help"], ["bench", "--help"], ["fit", "--help"]):
         done = run("torch", f"from rankwise.cli.main import main\nmain({arguments!r})")
         assert done.returncode == 0, done.stderr
@@ -117,7 +81,7 @@ def test_the_command_line_helps_and_the_benchmark_in_torch_names_what_to_install
 
 
 @pytest.mark.slow
-def test_every_module_but_those_that_pytest_sets_aside_is_imported(run: Run) -> None:
+def test_every_module_but_those_that_pytest_sets_aside_is_imported() -> None:
     """What is collected where torch is absent, by the root's conftest.py."""
     aside = runpy.run_path(str(ROOT / "conftest.py"))["NEED_TORCH"]
     names = []

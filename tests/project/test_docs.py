@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from documents import Example, examples
+from documents import examples
 
 from rankwise.extras import _EXTRAS, _OF_THE_LABORATORY
 
@@ -46,27 +46,18 @@ def test_python_blocks_run_in_order_and_print_what_the_document_says(path: Path)
             assert printed.getvalue() == example.printed, f"{path.name}, line {example.line}"
 
 
-def test_a_text_block_belongs_only_to_the_python_block_right_before_it() -> None:
-    text = "```python\na\n```\n\n```text\n1\n```\n```python\nb\n```\nwords\n```text\n2\n```\n```sh\nc\n```\n"
-    assert examples(text) == [Example("a\n", 2, "1\n"), Example("b\n", 9, None)]
-
-
 def names_in(path: Path) -> set[str]:
-    """Functions, classes and assigned names of a module; methods and fields as Class.name."""
+    """What a module binds: functions, classes, assigned names; methods and fields as Class.name."""
     found = set()
     for node in ast.parse(path.read_text(encoding="utf-8")).body:
-        found |= names_of(node)
-        if isinstance(node, ast.ClassDef):
-            found |= {f"{node.name}.{name}" for part in node.body for name in names_of(part)}
+        own = node.body if isinstance(node, ast.ClassDef) else []
+        for part, prefix in [(node, ""), *((part, f"{node.name}.") for part in own)]:
+            if isinstance(part, ast.FunctionDef | ast.ClassDef):
+                found.add(prefix + part.name)
+            elif isinstance(part, ast.Assign | ast.AnnAssign):
+                targets = part.targets if isinstance(part, ast.Assign) else [part.target]
+                found |= {prefix + target.id for target in targets if isinstance(target, ast.Name)}
     return found
-
-
-def names_of(node: ast.stmt) -> set[str]:
-    """The names that a statement binds."""
-    if isinstance(node, ast.FunctionDef | ast.ClassDef):
-        return {node.name}
-    targets = node.targets if isinstance(node, ast.Assign) else [node.target] if isinstance(node, ast.AnnAssign) else []
-    return {target.id for target in targets if isinstance(target, ast.Name)}
 
 
 def code_column() -> list[tuple[str, tuple[str, ...]]]:
@@ -117,33 +108,3 @@ def test_errors_take_the_installing_command_from_one_place() -> None:
     assert [name for name, text in texts.items() if "pip install '" in text] == ["extras.py"]
     asked = re.findall(r"install_hint\([\"'](\w+)[\"']\)", "\n".join(texts.values()))
     assert {"dask", "images", "torch"} <= {*asked, *_EXTRAS.values()} <= {*extras(), *_OF_THE_LABORATORY}
-
-
-def test_the_readme_lists_the_extras_that_users_need() -> None:
-    install = (ROOT / "README.md").read_text(encoding="utf-8").partition("## Install")[2].partition("##")[0]
-    assert {"plots", "parquet", "images", "torch"} <= set(re.findall(r"\[(\w+)\]", install)) <= extras()
-
-
-# By file of rankwise.torch: what its docstrings say was measured, and where docs/benchmarks.md has it.
-MEASURED: dict[str, dict[str, str]] = {
-    "__init__.py": {
-        "0.0065 more test AP": "+0.0065 [",
-        "0.0075 more with 2 %": "+0.0075 [",
-        "has 0.023 less": "−0.0233 [",
-        "and 0.051 less": "−0.0508 [",
-    },
-    "modules.py": {"0.361 with the smooth": "| ours, smooth | 0.3606", "0.346 with the hinge": "hinge | 0.3462"},
-}
-
-
-@pytest.mark.parametrize("name", MEASURED)
-def test_the_docstrings_of_networks_losses_say_what_the_benchmarks_measured(name: str) -> None:
-    docstrings = " ".join((SOURCE / "torch" / name).read_text(encoding="utf-8").split())
-    benchmarks = (ROOT / "docs" / "benchmarks.md").read_text(encoding="utf-8")
-    for said, measured in MEASURED[name].items():
-        assert said in docstrings
-        assert measured in benchmarks
-
-
-def test_no_address_is_invented_for_the_project() -> None:
-    assert "[project.urls]" not in (ROOT / "pyproject.toml").read_text(encoding="utf-8")

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import importlib.util
-import json
+import os
 import re
-from collections.abc import Callable, Iterator
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
-from answering import Answering, answering
 
 pytestmark = [
     pytest.mark.examples,
@@ -20,45 +20,16 @@ pytestmark = [
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 # A row of a table: words, then numbers that may have names and bars between them.
 ROW = re.compile(r"^ *(\S.*?)  +((?:[A-Za-z@\d]+ )?\d\.\d{3}.*)$", re.MULTILINE)
-
-
-# Runs one example after the other, each as a script in a folder of its own, and answers what it printed and said.
-CHILD = """
-import contextlib, io, json, os, runpy, sys, traceback
-for line in sys.stdin:
-    folder, path, *arguments = json.loads(line)
-    os.chdir(folder)
-    sys.argv = [path, *arguments]
-    printed, said = io.StringIO(), io.StringIO()
-    with contextlib.redirect_stdout(printed), contextlib.redirect_stderr(said):
-        try:
-            runpy.run_path(path, run_name="__main__")
-        except BaseException:
-            traceback.print_exc()
-    print(json.dumps([printed.getvalue(), said.getvalue()]), flush=True)
-"""
 NOTICE = re.compile(r"\Arankwise: compiling its kernels .*\n")  # where no other test has had them compiled
-Run = Callable[..., str]
 
 
-@pytest.fixture(scope="module")
-def child() -> Iterator[Answering]:
-    """A process for all examples, since most of the time of one would be that of importing PyTorch."""
-    with answering("-W", "error", "-c", CHILD, OMP_NUM_THREADS="1") as process:
-        yield process
-
-
-@pytest.fixture
-def run(child: Answering) -> Run:
+def run(name: str, folder: Path, *arguments: Path) -> str:
     """What an example prints when it is run in this folder with these arguments, warnings being errors."""
-
-    def of(name: str, folder: Path, *arguments: Path) -> str:
-        asked = json.dumps([str(path) for path in (folder, EXAMPLES / name, *arguments)])
-        printed, said = json.loads(child.ask(asked, timeout=300))
-        assert (NOTICE.sub("", said), child.said()) == ("", "")
-        return str(printed)
-
-    return of
+    command = [sys.executable, "-W", "error", EXAMPLES / name, *arguments]
+    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
+    done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, timeout=300)
+    assert (done.returncode, NOTICE.sub("", done.stderr)) == (0, "")
+    return done.stdout
 
 
 def table(printed: str) -> list[tuple[str, list[float]]]:
@@ -75,7 +46,7 @@ def test_every_example_is_tested_and_short() -> None:
     assert all(len(path.read_text(encoding="utf-8").splitlines()) < 100 for path in EXAMPLES.glob("*.py"))
 
 
-def test_multilabel_average_precision_is_better_trained_for_than_hoped_for(run: Run, tmp_path: Path) -> None:
+def test_multilabel_average_precision_is_better_trained_for_than_hoped_for(tmp_path: Path) -> None:
     rows = dict(table(run("imbalanced_multilabel.py", tmp_path)))
     usual, balanced = rows["cross-entropy"], rows["cross-entropy, balanced"]
     for way in ("cross-entropy, then AP", "AP from the start"):
@@ -85,7 +56,7 @@ def test_multilabel_average_precision_is_better_trained_for_than_hoped_for(run: 
         assert np.all(np.array(by_split) > usual[2:])
 
 
-def test_embeddings_retrieve_classes_that_were_never_seen(run: Run, tmp_path: Path) -> None:
+def test_embeddings_retrieve_classes_that_were_never_seen(tmp_path: Path) -> None:
     rows = dict(table(run("retrieval_embeddings.py", tmp_path)))
     mean_ap, nearest, *by_split = rows["AP hinge"]
     assert mean_ap > rows["pixels"][0] + 0.2
@@ -93,14 +64,14 @@ def test_embeddings_retrieve_classes_that_were_never_seen(run: Run, tmp_path: Pa
     assert np.all(np.array(by_split) > np.array(rows["contrastive"][2:]) - 0.03)
 
 
-def test_a_network_learns_to_rank_from_letor_files(run: Run, tmp_path: Path) -> None:
+def test_a_network_learns_to_rank_from_letor_files(tmp_path: Path) -> None:
     rows = dict(table(run("letor_mlp.py", tmp_path)))
     assert np.all(np.array(rows["NDCG hinge"]) > np.array(rows["cross-entropy"]) - 0.005)
     assert rows["NDCG hinge"][0] > 0.75
     assert not list(tmp_path.iterdir()), "the collection is made in a temporary folder"
 
 
-def test_letor_files_may_be_given_by_path(run: Run, tmp_path: Path) -> None:
+def test_letor_files_may_be_given_by_path(tmp_path: Path) -> None:
     from rankwise.io import write_data
 
     rng = np.random.default_rng(0)
@@ -114,7 +85,7 @@ def test_letor_files_may_be_given_by_path(run: Run, tmp_path: Path) -> None:
     assert rows["NDCG hinge"][2] > 0.7  # by chance about the share of relevant documents, 0.19
 
 
-def test_trees_learn_grades_with_our_objectives_nearly_as_well_as_with_lightgbms(run: Run, tmp_path: Path) -> None:
+def test_trees_learn_grades_with_our_objectives_nearly_as_well_as_with_lightgbms(tmp_path: Path) -> None:
     pytest.importorskip("lightgbm")
     rows = dict(table(run("trees_letor.py", tmp_path)))
     ours = [values for name, values in rows.items() if name.startswith("ours")]
@@ -123,7 +94,7 @@ def test_trees_learn_grades_with_our_objectives_nearly_as_well_as_with_lightgbms
     assert min(at_10 for at_10, _ in ours) > 0.6  # by chance 0.29
 
 
-def test_fine_tuning_for_average_precision_raises_it_where_there_is_something_to_mend(run: Run, tmp_path: Path) -> None:
+def test_fine_tuning_for_average_precision_raises_it_where_there_is_something_to_mend(tmp_path: Path) -> None:
     printed = run("finetune_ap.py", tmp_path)
     linear, network = (dict(table(part)) for part in printed.split("32 hidden units"))
     before, longer = linear["cross-entropy, then …"], linear["more cross-entropy"]
@@ -134,13 +105,13 @@ def test_fine_tuning_for_average_precision_raises_it_where_there_is_something_to
         assert abs(network[way][1] - network["cross-entropy, then …"][1]) < 0.03
 
 
-def test_a_detection_head_ranks_the_windows_that_fit_best_first(run: Run, tmp_path: Path) -> None:
+def test_a_detection_head_ranks_the_windows_that_fit_best_first(tmp_path: Path) -> None:
     rows = dict(table(run("detection_head.py", tmp_path)))
     for way in ("cross-entropy", "cross-entropy of IoU", "focal loss"):
         assert np.all(np.array(rows["RankSort"]) > np.array(rows[way]) + 0.03)
 
 
-def test_a_network_trained_layer_by_layer_gets_further_than_at_a_poor_rate(run: Run, tmp_path: Path) -> None:
+def test_a_network_trained_layer_by_layer_gets_further_than_at_a_poor_rate(tmp_path: Path) -> None:
     rows = dict(table(run("layerwise.py", tmp_path)))
     start, by_layers = rows["softmax, Adadelta, then …"], rows["LW-SVM"]
     assert by_layers[0] < 0.5 * start[0]

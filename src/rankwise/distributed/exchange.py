@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pickle
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import reduce
 from typing import Any, Protocol
@@ -11,8 +12,6 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import vstack
-
-__all__ = ["Each", "Exchange", "Function", "Joined", "Range", "Tally", "Traffic", "add_all", "size_of"]
 
 Function = Callable[..., Any]
 
@@ -99,8 +98,7 @@ def add_all(replies: Sequence[Any]) -> Any:
 
 def _add(one: Any, other: Any) -> Any:
     if isinstance(one, list | tuple):
-        entries = [_add(a, b) for a, b in zip(one, other, strict=True)]
-        return entries if isinstance(one, list) else tuple(entries)
+        return type(one)(_add(a, b) for a, b in zip(one, other, strict=True))
     return one + other
 
 
@@ -109,14 +107,9 @@ def size_of(message: Any) -> int:
     if isinstance(message, np.ndarray) and message.dtype != object:
         return int(message.nbytes)
     if isinstance(message, list | tuple):
-        return sum(size_of(entry) for entry in message)
+        return sum(map(size_of, message))
     if message is None or isinstance(message, bool | int | float | np.number):
         return 8
-    try:
+    with suppress(pickle.PicklingError, AttributeError, TypeError):  # a discount that is a lambda, which Dask can send
         return len(pickle.dumps(message))
-    except (
-        pickle.PicklingError,
-        AttributeError,
-        TypeError,
-    ):  # such as a discount that is a lambda, which Dask can send
-        return 0
+    return 0

@@ -24,8 +24,6 @@ from rankwise.kernels.buckets.choosing import choose_by, sampled
 from rankwise.kernels.positives import scaled_weights
 from rankwise.metrics.discounted import DiscountedLoss
 
-__all__ = ["solve_hinge"]
-
 # So few negatives around a positive's place are sent. More are divided into cells, at most so many times.
 _FEW, _DEPTH = 64, 6
 # Smallest and largest number of cells.
@@ -59,34 +57,6 @@ class Settled(NamedTuple):
     total: float
 
 
-class Settle(NamedTuple):
-    """Data that settle most negatives: P + 1 − rank by bucket, in runs; open buckets; the unit of gradients."""
-
-    run_starts: Ints
-    run_values: Floats
-    n_values: int
-    open_buckets: Ints
-    unit: float
-    ref: float
-
-
-class Fill(NamedTuple):
-    """Data that settle the rest, as steps of the score: P + 1 − rank from breaks on and for ties; positives' gradients.
-
-    weight: of the query, a factor of the gradient.
-    """
-
-    breaks: Floats
-    values: Floats
-    ties: Floats
-    means: Floats
-    levels: Floats
-    slopes: Floats
-    weight: float
-    unit: float
-    ref: float
-
-
 def solve_hinge(
     exchange: Exchange, queries: list[Large], loss: DiscountedLoss, scale: float
 ) -> tuple[Exchange, list[Found]]:
@@ -98,14 +68,14 @@ def solve_hinge(
     maps = [search.choose(*found) for search, found in zip(searches, looked, strict=True)]
     exchange = exchange.derive(advance, _count, maps)
     hists = exchange.ask(reply, getattr, [("hist",)] * len(queries))
-    settles = [(search.settle(hist),) for search, hist in zip(searches, hists, strict=True)]
+    settles = [search.settle(hist) for search, hist in zip(searches, hists, strict=True)]
     exchange = exchange.derive(advance, _settle, settles)
     while any(search.is_open for search in searches):
         tallies = exchange.ask(reply, _look, [search.edges() for search in searches])
         for search, tally in zip(searches, tallies, strict=True):
             search.narrow(tally)
     filled = [search.fill() for search in searches]
-    return exchange.derive(advance, _fill, [(fill,) for _, fill in filled]), [found for found, _ in filled]
+    return exchange.derive(advance, _fill, [fill for _, fill in filled]), [found for found, _ in filled]
 
 
 def _describe(portion: Portion) -> tuple[Joined, Joined, Range]:
@@ -125,17 +95,19 @@ def _count(portion: Portion, buckets: Any, pivot: Floats) -> Counted:
     return Counted(members, scores, buckets, pivot, hist[0])
 
 
-def _settle(portion: Counted, message: Settle) -> Settled:
+def _settle(
+    portion: Counted, run_starts: Ints, run_values: Floats, n_values: int, open_buckets: Ints, unit: float, ref: float
+) -> Settled:
+    """Settle most negatives; run_values: P + 1 − rank by bucket, the same from each of run_starts to the next."""
     members, scores, buckets, pivot, hist = portion
-    n = scores.size
-    value = np.repeat(message.run_values, np.diff(message.run_starts, append=message.n_values))
-    ends = np.cumsum(hist[message.open_buckets].astype(np.int64))
-    cursor = ends - hist[message.open_buckets]
+    n, value = scores.size, np.repeat(run_values, np.diff(run_starts, append=n_values))
+    ends = np.cumsum(hist[open_buckets].astype(np.int64))
+    cursor = ends - hist[open_buckets]
     n_open = int(ends[-1]) if ends.size else 0
     open_scores, at = np.empty(n_open), np.empty(n_open, np.int64)
     gradient, partial = np.empty(n), np.zeros(-(-n // passes.BLOCK))
-    shared = (members.where, buckets, pivot, value, message.unit, message.ref)
     if n:
+        shared = (members.where, buckets, pivot, value, unit, ref)
         passes.assign(scores, 0, n, *shared, cursor, ends, open_scores, at, gradient, partial)
     order = np.argsort(open_scores)
     return Settled(members, scores, gradient, open_scores[order], at[order], float(partial.sum()))
@@ -151,18 +123,31 @@ def _look(portion: Settled, bounds: Floats, kinds: NDArray[np.int8]) -> Tally:
     return Tally.of(seen[kinds[at] != _NOTHING])
 
 
-def _fill(portion: Settled, message: Fill) -> Solved:
+def _fill(
+    portion: Settled,
+    steps: Floats,
+    ties: Floats,
+    levels: Floats,
+    slopes: Floats,
+    weight: float,
+    unit: float,
+    ref: float,
+) -> Solved:
+    """Settle the rest: P + 1 − rank by steps of the score, (from where on, value), but for ties, (score, mean).
+
+    slopes: gradients of the positives by level; weight: of the query, a factor of the gradient.
+    """
     members, scores, settled, open_scores, at, total = portion
     gradient = settled.copy()
     if open_scores.size:
-        below = message.values[np.searchsorted(message.breaks, open_scores, side="right") - 1]
-        if message.ties.size:
-            tie = np.minimum(np.searchsorted(message.ties, open_scores), message.ties.size - 1)
-            below = np.where(message.ties[tie] == open_scores, message.means[tie], below)
-        gradient[at] = message.unit * below
-        total += float((message.unit * below) @ (open_scores - message.ref))
-    gradient[members.where] = message.slopes[np.searchsorted(message.levels, scores[members.where])]
-    return Solved(members, message.weight * gradient, total)
+        below = steps[1][np.searchsorted(steps[0], open_scores, side="right") - 1]
+        if ties.size:
+            tie = np.minimum(np.searchsorted(ties[0], open_scores), ties.shape[1] - 1)
+            below = np.where(ties[0][tie] == open_scores, ties[1][tie], below)
+        gradient[at] = unit * below
+        total += float((unit * below) @ (open_scores - ref))
+    gradient[members.where] = slopes[np.searchsorted(levels, scores[members.where])]
+    return Solved(members, weight * gradient, total)
 
 
 class _Search:
@@ -196,8 +181,8 @@ class _Search:
         self._buckets, self._pivot = choose_by(sample.values, n, n_pos, limit_of(_TYPE), _TYPE.dtype)
         return self._buckets, self._pivot
 
-    def settle(self, hist: NDArray[np.uint32]) -> Settle:
-        """Settle buckets by the counts."""
+    def settle(self, hist: NDArray[np.uint32]) -> tuple[Any, ...]:
+        """Settle buckets by the counts; return what `_settle` needs."""
         n_pos, n_buckets = self._query.n_pos, (3 if self._pivot.size else 1) * (self._buckets.last + 1)
         above, home = np.empty(n_buckets + 1, np.int64), np.empty(n_pos, np.int64)
         seen = (*self._loss, self._pos, 0, self._buckets, self._pivot)
@@ -216,7 +201,7 @@ class _Search:
         self._floors = np.stack([self._bounds[:, 0], n_pos + 1.0 - high], 1)
         self._searched = [np.arange(*ends) for ends in self._stretches[:, :2]]
         starts = np.concatenate([[0], np.flatnonzero(np.diff(value)) + 1])
-        return Settle(starts, value[starts], value.size, buckets, self._unit, self._ref)
+        return starts, value[starts], value.size, buckets, self._unit, self._ref
 
     def edges(self) -> tuple[Floats, NDArray[np.int8]]:
         """Return edges that divide the stretches, ascending, and how parts see negatives from each edge on."""
@@ -240,10 +225,8 @@ class _Search:
         if not stretches.shape[0]:
             return
         ends = self._edges[np.searchsorted(self._edges, tally.values, side="right")]
-        seen, below = (
-            np.unique(np.concatenate([tally.values, ends, bounds[:, 1]])),
-            np.append(0, np.cumsum(tally.counts)),
-        )
+        seen = np.unique(np.concatenate([tally.values, ends, bounds[:, 1]]))
+        below = np.append(0, np.cumsum(tally.counts))
         at_least = below[-1] - below[np.searchsorted(tally.values, seen)]
         begin, stop = np.searchsorted(seen, bounds).T
         starts = np.append(0, np.cumsum(stop - begin + 1))
@@ -257,16 +240,15 @@ class _Search:
         self._stretches, self._bounds = kept[:n_kept], within[:n_kept]
         self._ties = np.concatenate([self._ties, ties[:n_ties]])
 
-    def fill(self) -> tuple[Found, Fill]:
-        """Return J and Δ, and the gradient as a step function of the score."""
+    def fill(self) -> tuple[Found, tuple[Any, ...]]:
+        """Return J and Δ, and what `_fill` needs."""
         (n, n_pos, of_query), pos, slopes = self._query, self._pos, np.empty(self._query.n_pos)
         weights = (self._tables.weight, self._tables.discount, self._tables.tail, self._norm)
         how = (np.arange(n_pos), n - n_pos, self._at_rank, self._ref, slopes)
         of_pos, lost = passes.finish(*weights, pos, *how)
         k = np.concatenate([np.empty(0, np.int64), *self._searched])
         steps = np.concatenate([self._floors, np.stack([self._upper[k - 1], n_pos + 1.0 - k], 1)])
-        breaks, values = steps[np.lexsort((steps[:, 1], steps[:, 0]))].T
-        ties, means = self._ties[np.argsort(self._ties[:, 0])].T
+        steps, ties = steps[np.lexsort((steps[:, 1], steps[:, 0]))].T, self._ties[np.argsort(self._ties[:, 0])].T
         levels, first = np.unique(pos, return_index=True)
-        fill = Fill(breaks, values, ties, means, levels, slopes[first], of_query, self._unit, self._ref)
-        return Found(self._scale * lost + of_pos, lost), fill
+        found = Found(self._scale * lost + of_pos, lost)
+        return found, (steps, ties, levels, slopes[first], of_query, self._unit, self._ref)

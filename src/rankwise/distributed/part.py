@@ -12,20 +12,6 @@ from numpy.typing import NDArray
 from rankwise.distributed.exchange import Function
 from rankwise.kernels.engine import A_POSITIVE, LARGE
 
-__all__ = [
-    "Found",
-    "Large",
-    "Members",
-    "Part",
-    "Portion",
-    "Solved",
-    "advance",
-    "divide",
-    "is_large",
-    "reply",
-    "totals_of",
-]
-
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 

@@ -7,7 +7,8 @@ of negatives, which the parts compute. O(positives) numbers are sent each way. S
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from functools import partial
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,10 +17,9 @@ from rankwise.arguments import NotFiniteError, raise_not_finite
 from rankwise.distributed.exchange import Exchange, Joined
 from rankwise.distributed.part import Floats, Found, Large, Members, Portion, Solved, advance, reply
 from rankwise.kernels import soft as kernels
+from rankwise.kernels.soft.large import conclude_gaps, count_gaps, draw_gaps
 from rankwise.metrics.loss import Loss
 from rankwise.surrogates.softened import Softened, counts_of
-
-__all__ = ["solve_smooth"]
 
 
 class Gapped(NamedTuple):
@@ -31,17 +31,6 @@ class Gapped(NamedTuple):
     gaps: NDArray[np.int32]
 
 
-class Draw(NamedTuple):
-    """Data for gradients: level, weight and gradient of each positive, ascending; the query's weight."""
-
-    level: Floats
-    width: float
-    ramp: bool
-    weight: Floats
-    own: Floats
-    of_query: float
-
-
 def solve_smooth(
     exchange: Exchange, queries: list[Large], loss: Loss, surrogate: Softened
 ) -> tuple[Exchange, list[Found]]:
@@ -51,19 +40,22 @@ def solve_smooth(
     levels = [np.sort(found.values) for found in exchange.ask(reply, _positives)]
     exchange = exchange.derive(advance, _count, [(level, surrogate.width) for level in levels])
     of_gaps = exchange.ask(reply, getattr, [("sums",)] * len(queries))
-    found = [_conclude(*one, loss, surrogate) for one in zip(queries, levels, of_gaps, strict=True)]
-    return exchange.derive(advance, _draw, [draw for _, draw in found]), [value for value, _ in found]
+    found, draws = zip(*map(partial(_conclude, loss, surrogate), queries, levels, of_gaps), strict=True)
+    return exchange.derive(advance, _draw, list(draws)), list(found)
 
 
-def _conclude(query: Large, level: Floats, sums: Floats, loss: Loss, surrogate: Softened) -> tuple[Found, Draw]:
+def _conclude(
+    loss: Loss, surrogate: Softened, query: Large, level: Floats, sums: Floats
+) -> tuple[Found, tuple[Any, ...]]:
+    """Return the loss of a query, and what `_draw` needs: the weight and the gradient of each positive, ascending."""
     width, above, near, nobody = surrogate.width, np.empty(level.size), np.empty(level.size), np.empty(0, np.int32)
-    kernels.conclude_gaps(level, width, sums[:, None, None, :], above, near)
+    conclude_gaps(level, width, sums, above, near)
     starts = np.array([0, level.size])
     soft = kernels.Softened(width, starts, level, np.arange(level.size), above, near, nobody)
     n_pos, n_neg = np.array([query.n_pos]), np.array([query.n - query.n_pos])
-    found = surrogate.errors(soft, counts_of(above, n_pos, n_neg, loss), loss)
-    value, weight, own = float(found.part.sum()), np.ascontiguousarray(found.weight), np.ascontiguousarray(found.own)
-    return Found(value, value), Draw(level, width, found.ramp, weight, own, query.weight)
+    found = surrogate.errors(counts_of(soft, n_pos, n_neg, loss), loss)
+    value = float(found.part.sum())
+    return Found(value, value), (level, width, found.ramp, found.weight, found.own, query.weight)
 
 
 def _positives(portion: Portion) -> Joined:
@@ -74,19 +66,19 @@ def _count(portion: Portion, level: Floats, width: float) -> Gapped:
     members, scores = portion
     gaps: NDArray[np.int32] = np.empty(scores.size, np.int32)
     if not scores.size:
-        return Gapped(members, scores, np.zeros((2, 2 * level.size + 2)), gaps)
+        return Gapped(members, scores, np.zeros((2, 2 * level.size + 1)), gaps)
     try:
-        sums = kernels.count_gaps(scores, members.where, level, width, gaps, 1)
+        sums = count_gaps(scores, members.where, level, width, gaps, 1)
     except NotFiniteError:
         raise_not_finite(scores, members.first)
         raise
-    return Gapped(members, scores, sums.sum(axis=(1, 2)), gaps)
+    return Gapped(members, scores, sums, gaps)
 
 
 def _draw(portion: Gapped, level: Floats, width: float, ramp: bool, weight: Floats, own: Floats, rate: float) -> Solved:
     members, scores, _, gaps = portion
     gradient = np.empty(scores.size)
     if gradient.size:
-        kernels.draw_gaps(scores, gaps, level, width, ramp, weight, gradient, 1)
+        draw_gaps(scores, gaps, level, width, ramp, weight, gradient, 1)
     gradient[members.where] = own[np.searchsorted(level, scores[members.where])]
     return Solved(members, rate * gradient, 0.0)

@@ -10,8 +10,6 @@ from rankwise.distributed.exchange import Exchange, Range, Tally
 from rankwise.distributed.part import Floats, Ints, Portion, reply
 from rankwise.metrics.ranked import Ties
 
-__all__ = ["Standing", "highest_f1", "stand"]
-
 
 class Standing(NamedTuple):
     """Positives of one query by score, and the negatives around them.

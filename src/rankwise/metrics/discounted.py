@@ -18,7 +18,7 @@ from rankwise.arguments import first_true
 from rankwise.documenting import documented
 from rankwise.metrics.base import FloatArray, IntArray, over
 from rankwise.metrics.gains import Gain, evaluated
-from rankwise.metrics.loss import Loss, LossTables, NotQSSuitableError, SoftCounts, Tail
+from rankwise.metrics.loss import Loss, LossTables, NotQSSuitableError, Tail
 from rankwise.metrics.ranked import Ties
 
 # Built-in discounts are tabulated up to this place by default, and evaluated in closed form beyond it.
@@ -355,16 +355,6 @@ class DiscountedLoss(Loss):
         pos, neg = np.sort(scores[relevant])[::-1], np.sort(scores[~relevant])
         above = neg.size - np.searchsorted(neg, pos, side="left" if worst else "right")
         return float(self.of_counts(above, neg.size))
-
-    def of_soft_counts(self, counts: SoftCounts) -> tuple[FloatArray, FloatArray]:
-        """Compute the loss at soft counts c_k.
-
-        {soft_counts}
-        """
-        w = self.tables(int(counts.n_pos.max()), counts.n).weight[counts.place - 1] / counts.norm
-        ideal, _ = self.continued(counts.place.astype(np.float64), counts.n)
-        found, slope = self.continued(counts.place + counts.above, counts.n)
-        return w * (ideal - found), -w * slope
 
     def of_ties(self, ties: Ties) -> FloatArray:
         # Equal scores share the mean weight and discount of their places.

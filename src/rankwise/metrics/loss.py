@@ -7,16 +7,15 @@ weight and a discount (discounted.py), or is the 0-1 loss of labels (zero_one.py
 from __future__ import annotations
 
 from abc import abstractmethod
-from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from rankwise.documenting import documented
 from rankwise.kernels.contract import LossTables, Tail
-from rankwise.metrics.base import FloatArray, IntArray, Metric
+from rankwise.metrics.base import Metric
 
-__all__ = ["Loss", "LossTables", "NotQSSuitableError", "SoftCounts", "Tail"]
+__all__ = ["Loss", "LossTables", "NotQSSuitableError", "Tail"]
 
 
 class NotQSSuitableError(ValueError):
@@ -47,20 +46,6 @@ class NotQSSuitableError(ValueError):
         super().__init__(message)
         self.i = i
         self.j = j
-
-
-class SoftCounts(NamedTuple):
-    """Soft counts of the positives of queries, one query after the other, ascending by score within a query.
-
-    above: (P,) c_k, the soft number of negatives above. place: (P,) k, from the top. n_pos: (Q,). norm: (P,) C of the
-    query. n: the largest number of samples in a query.
-    """
-
-    above: FloatArray
-    place: IntArray
-    n_pos: IntArray
-    norm: FloatArray
-    n: int
 
 
 @documented

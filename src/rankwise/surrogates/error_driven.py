@@ -1,28 +1,24 @@
 """The error-driven loss: each positive passes its error to the negatives above it (AP-loss, Chen et al., 2019).
 
-Comparisons are softened by a ramp, H(x) = clip(x/(2·width) + ½, 0, 1), as in smooth.py:
+With soft counts c_k and the ramp H, see softened.py, and soft places among positives, p_k = ½ + Σ_i H(s_i − s_k):
 
-    p_k = ½ + Σ_i H(s_i − s_k) over positives, a soft place; c_k = Σ_j H(s_j − s_k)
     e_k = (w(p_k)/C) (D(p_k) − D(p_k + c_k));   update −e_k of a positive, Σ_k e_k·H(s_j − s_k)/c_k of a negative
-
-The update is bounded, and it does not vanish for positives that lie far below the negatives.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from rankwise.documenting import documented
 from rankwise.metrics.discounted import DiscountedLoss
-from rankwise.metrics.loss import Loss, SoftCounts
-from rankwise.metrics.registry import LossLike, as_loss
+from rankwise.metrics.registry import LossLike
 from rankwise.queries import compiled
 from rankwise.surrogates.base import Result, evaluate
-from rankwise.surrogates.softened import WITH_DISCOUNT, Errors, Softened
+from rankwise.surrogates.softened import Errors, SoftCounts, Softened
 
 __all__ = ["ErrorDriven", "error_driven_loss"]
 
@@ -58,26 +54,20 @@ class ErrorDriven(Softened):
         if not isinstance(self.interpolate, bool | np.bool_):
             raise TypeError(f"interpolate must be True or False, got {self.interpolate!r}")
 
-    def accepts(self, loss: LossLike) -> Loss:
-        found = as_loss(loss)
-        if not found.has_discount:
-            raise ValueError(f"{found.name} has no discount, so it cannot be smoothed; use {WITH_DISCOUNT}")
-        return found
-
-    def errors(self, soft: Any, counts: SoftCounts, loss: Loss, n_threads: int = 1) -> Errors:
-        assert isinstance(loss, DiscountedLoss)
-        place = np.maximum(compiled("soft").places(soft.level, soft.starts, soft.width, n_threads), 1.0)
-        most = int(counts.n_pos.max())
+    def errors(self, counts: SoftCounts, loss: DiscountedLoss, n_threads: int = 1) -> Errors:
+        soft, most = counts.soft, int(counts.place.max())
+        place, _ = compiled("soft.pairs").places(soft.level, soft.starts, soft.width, n_threads)
         table = loss.tables(most, counts.n).weight
         w = np.interp(place, np.arange(1.0, most + 1.0), table[:most]) / counts.norm
         ideal, _ = loss.continued(place, counts.n)
         found, _ = loss.continued(place + soft.above, counts.n)
         has_precision = (ideal > 0.0) | ((ideal == 0.0) & (loss.k is not None))
         if self.interpolate and has_precision.any():
-            some = counts.n_pos > 0
-            in_all = np.repeat(np.logical_and.reduceat(has_precision, soft.starts[:-1][some]), counts.n_pos[some])
+            sizes = np.diff(soft.starts)
+            some = sizes > 0
+            in_all = np.repeat(np.logical_and.reduceat(has_precision, soft.starts[:-1][some]), sizes[some])
             precision = np.divide(found, ideal, out=np.zeros_like(found), where=ideal > 0.0)
-            compiled("soft").highest(soft, precision)
+            compiled("soft.pairs").running_maximum(soft.starts, precision)
             found = np.where(in_all, ideal * precision, found)
         error = w * (ideal - found)
         with np.errstate(divide="ignore", invalid="ignore"):

@@ -19,8 +19,6 @@ from numpy.typing import NDArray
 
 from rankwise.queries import Queries, compiled
 
-__all__ = ["SolvedParts", "solve_rank_sort"]
-
 _Floats = NDArray[np.float64]
 
 
@@ -46,16 +44,16 @@ def solve_rank_sort(
     n_pos = queries.counts[0]
     query = np.repeat(np.arange(n_pos.size), n_pos)  # of each positive
     share = 1.0 / n_pos[query]
-    own = quality[soft.order].astype(np.float64)
+    own, of_query = quality[soft.order].astype(np.float64), (soft.level, soft.starts, width)
     weight, key = np.stack([np.ones_like(own), 1.0 - own]), pairs.dense_keys(own, soft.starts)
-    place, lost = pairs.sums_above(soft, weight)
-    missorted, lost_there = np.maximum(pairs.sums_above_lesser(soft, key, weight), 0.0)
+    place, lost = pairs.places(*of_query, n_threads)[0] - 0.5, pairs.sums_above(*of_query, weight[1])
+    missorted, lost_there = np.maximum(pairs.above_lesser(*of_query, key, weight), 0.0)
     with np.errstate(divide="ignore", invalid="ignore"):
         there = np.where(missorted > 0.0, np.minimum(lost_there / missorted, 1.0), 0.0)
     # place·(current − target), per missorted positive: those of lower quality are all worse than the mean of the rest.
     excess = np.maximum(there - (lost - lost_there) / (place - missorted), 0.0) / place
     ranking, sorting = soft.above / (place + soft.above), excess * missorted
-    taken = pairs.sums_below_greater(soft, key, (excess * share)[None])[0]
+    taken = pairs.below_greater(*of_query, key, (excess * share)[None])[0]
     gradients = np.zeros((2, scores.shape[0]), scores.dtype)
     weight_of_negatives = share / (place + soft.above)
     gradients[0] = compiled("soft").spread(

@@ -1,10 +1,7 @@
-"""The smooth loss: a ranking loss with softened comparisons, and its true gradient, at the cost of a sort.
+"""The smooth loss: a ranking loss at soft counts c_k, see softened.py, and its true gradient.
 
-A comparison is softened by a ramp, H(x) = clip(x/(2·width) + ½, 0, 1). The number of negatives above the k-th positive
-becomes c_k = Σ_j H(s_j − s_k), and the loss is evaluated at these soft counts:
-
-    Δ = (1/C) Σ_k w_k (D(k) − D(k + c_k)),   a_k = −(w_k/C)·D′(k + c_k)
-    ∂Δ/∂s_k = −a_k·#{j : |s_j − s_k| < width}/(2·width);   ∂Δ/∂s_j = Σ {a_k : |s_j − s_k| < width}/(2·width)
+Δ = (1/C) Σ_k w_k (D(k) − D(k + c_k)),   a_k = ∂Δ/∂c_k = −(w_k/C)·D′(k + c_k)
+∂Δ/∂s_k = −a_k·#{j : |s_j − s_k| < width}/(2·width);   ∂Δ/∂s_j = Σ {a_k : |s_j − s_k| < width}/(2·width)
 
 It is bounded, and has no gradient for positives that lie far below the negatives.
 """
@@ -12,18 +9,18 @@ It is bounded, and has no gradient for positives that lie far below the negative
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from rankwise.documenting import documented
 from rankwise.metrics.discounted import DiscountedLoss
-from rankwise.metrics.loss import Loss, SoftCounts
-from rankwise.metrics.registry import LossLike, as_loss
+from rankwise.metrics.loss import Loss
+from rankwise.metrics.registry import LossLike
 from rankwise.queries import Queries, Solved, compiled
 from rankwise.surrogates.base import Result, evaluate
-from rankwise.surrogates.softened import WITH_DISCOUNT, Errors, Softened
+from rankwise.surrogates.softened import Errors, SoftCounts, Softened
 
 __all__ = ["Smooth", "smooth_loss"]
 
@@ -32,8 +29,6 @@ __all__ = ["Smooth", "smooth_loss"]
 @dataclass(frozen=True)
 class Smooth(Softened):
     """The loss itself with softened comparisons: bounded, differentiable, not convex.
-
-        Δ = (1/C) Σ_k w_k (D(k) − D(k + c_k)),   c_k = Σ_j clip((s_j − s_k)/(2·width) + ½, 0, 1)
 
     Parameters
     ----------
@@ -57,18 +52,14 @@ class Smooth(Softened):
     soft_ranks: bool = True
     name: ClassVar[str] = "smooth"
 
-    def accepts(self, loss: LossLike) -> Loss:
-        found = as_loss(loss)
-        if not found.has_discount:
-            raise ValueError(f"{found.name} has no discount, so it cannot be smoothed; use {WITH_DISCOUNT}")
-        return found
-
-    def errors(self, soft: Any, counts: SoftCounts, loss: Loss, n_threads: int = 1) -> Errors:
-        # The slope is ∂Δ/∂c_k; positives with equal scores share theirs.
-        assert isinstance(loss, DiscountedLoss)
-        value, slope = loss.of_soft_counts(counts)
-        compiled("soft").share(soft, slope)
-        return Errors(value, -slope * soft.near * (0.5 / soft.width), slope, False)
+    def errors(self, counts: SoftCounts, loss: DiscountedLoss, n_threads: int = 1) -> Errors:
+        soft, place = counts.soft, counts.place
+        w = loss.tables(int(place.max()), counts.n).weight[place - 1] / counts.norm
+        ideal, _ = loss.continued(place.astype(np.float64), counts.n)
+        found, slope = loss.continued(place + soft.above, counts.n)
+        weight = -w * slope
+        compiled("soft.pairs").share_ties(soft.level, soft.starts, weight)
+        return Errors(w * (ideal - found), -weight * soft.near * (0.5 / soft.width), weight, False)
 
     def solve_graded(self, scores: NDArray[np.floating], queries: Queries, loss: Loss, n_threads: int = 1) -> Solved:
         # A query with one grade beside 0 is binary, so that its loss depends on that query alone.
@@ -76,18 +67,12 @@ class Smooth(Softened):
             return super().solve_graded(scores, queries, loss, n_threads)
         from rankwise.surrogates.soft_ranks import by_kind, solve_ranked
 
-        def solve(s: NDArray[np.floating], q: Queries) -> Solved:
-            if q.grades is None:
-                return self.solve_binary(s, q, loss, n_threads)
-            return solve_ranked(s, q, loss, self.width, n_threads)
-
-        kinds = by_kind(queries, loss)
-        if len(kinds) < 2:
-            found = solve(scores, kinds[0].queries if kinds else queries)
-            return found._replace(n_pos=queries.counts[0], n_neg=queries.counts[1])
         value, gradient = np.empty(queries.sizes.size), np.empty_like(scores)
-        for which, samples, own in kinds:
-            found = solve(scores[samples], own)
+        for which, samples, own in by_kind(queries, loss):
+            if own.grades is None:
+                found = self.solve_binary(scores[samples], own, loss, n_threads)
+            else:
+                found = solve_ranked(scores[samples], own, loss, self.width, n_threads)
             value[which], gradient[samples] = found.value, found.gradient
         return Solved(value, value, queries.counts[0], queries.counts[1], gradient)
 
@@ -108,9 +93,9 @@ def smooth_loss(
         Δ = (1/C) Σ_k w_k (D(k) − D(k + c_k)),   c_k = Σ_j clip((s_j − s_k)/(2·width) + ½, 0, 1)
 
     The loss, such as 1 − AP, depends on how many negatives j are above each positive k. Here each comparison of two
-    scores is softened by a ramp, so the count c_k changes continuously and the loss has a gradient. The result is
-    bounded and not convex; the loss need not be QS-suitable. As the width falls to 0 it becomes the loss itself, with a
-    tie counted as half an error. It takes about as long as sorting the scores.
+    scores is softened by a ramp, so the count c_k changes continuously and the loss has a gradient, which is 0 for
+    positives far below the negatives. The result is bounded and not convex; the loss need not be QS-suitable. As the
+    width falls to 0 it becomes the loss itself, with a tie counted as half an error. It takes about as long as a sort.
 
     {evaluating}
 

@@ -34,18 +34,8 @@ from rankwise.metrics.thresholds import (
 )
 from rankwise.queries import Queries, Solved, as_queries, compiled
 
-__all__ = ["Kind", "by_kind", "has_one_step", "solve_ranked"]
-
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
-
-
-class Kind(NamedTuple):
-    """Queries of one kind, binary or graded. which: (Q,) those of this kind. samples: (n,) their samples."""
-
-    which: NDArray[np.bool_]
-    samples: NDArray[np.bool_]
-    queries: Queries
 
 
 class _Gains(NamedTuple):
@@ -63,26 +53,25 @@ class _Gains(NamedTuple):
     norm: FloatArray
 
 
-def by_kind(queries: Queries, loss: Loss) -> list[Kind]:
-    """Return queries with at most one step of gain as binary ones, and the others; nothing if all are others."""
+def by_kind(queries: Queries, loss: Loss) -> list[tuple[Any, Any, Queries]]:
+    """Return queries of at most one step of gain as binary ones, and the others: which of (Q,), which of (n,), they."""
 
-    def find() -> list[Kind]:
-        levels = levels_of(queries)
-        gain, step = level_gains(levels, loss)
-        is_binary = has_one_step(levels, step)
+    def find() -> list[tuple[Any, Any, Queries]]:
+        gain, step = level_gains(levels_of(queries), loss)
+        is_binary = has_one_step(levels_of(queries), step)
         if not is_binary.any():
-            return []
-        binary = _kind(queries, is_binary, gain[level_of_samples(queries)] > 0.0)
-        return [binary] if is_binary.all() else [binary, _kind(queries, ~is_binary, queries.grades)]
+            return [(..., ..., queries)]
+        relevant = gain[level_of_samples(queries)] > 0.0
+        if is_binary.all():
+            return [(..., ..., as_queries(relevant, queries.starts))]
+        assert queries.grades is not None
+        found: list[tuple[Any, Any, Queries]] = []
+        for which, truth in ((is_binary, relevant), (~is_binary, queries.grades)):
+            samples, sizes = np.repeat(which, queries.sizes), queries.sizes[which]
+            found.append((which, samples, as_queries(truth[samples], np.concatenate([[0], np.cumsum(sizes)]))))
+        return found
 
     return queries.once("kinds", find, loss)
-
-
-def _kind(queries: Queries, which: NDArray[np.bool_], truth: Any) -> Kind:
-    samples, starts = np.repeat(which, queries.sizes), queries.starts
-    if not which.all():
-        truth, starts = truth[samples], np.concatenate([[0], np.cumsum(queries.sizes[which])])
-    return Kind(which, samples, as_queries(truth, starts))
 
 
 def has_one_step(levels: Levels, step: FloatArray) -> NDArray[np.bool_]:
@@ -93,27 +82,22 @@ def has_one_step(levels: Levels, step: FloatArray) -> NDArray[np.bool_]:
 def solve_ranked(scores: NDArray[np.floating], queries: Queries, loss: Loss, width: float, n_threads: int) -> Solved:
     """Return the smooth loss of each graded query, and the gradient of their sum. Raises as `soften` does."""
     assert isinstance(loss, DiscountedLoss)
-    gains = queries.once("gains", lambda: _find_gains(queries, loss), loss)
-    last = np.inf if loss.k is None else loss.k + 1.0
+    pairs, gains = compiled("soft.pairs"), queries.once("gains", lambda: _find_gains(queries, loss), loss)
     soft = compiled("soft").soften(scores, gains.gained, width, n_threads)
-    rank = np.maximum(compiled("soft").places(soft.level, soft.starts, width, n_threads) + soft.above, 1.0)
-    active = np.flatnonzero(rank < last)  # the others gain nothing at their places
-    n_active = np.diff(np.searchsorted(active, soft.starts))
-    discount, slope = loss.continued(rank[active], int(queries.sizes.max(initial=1)))
-    share = np.repeat(1.0 / gains.norm, n_active)
-    gradient = np.zeros(scores.shape[0])
-    if loss.is_uniform:
-        weight = gains.gain[soft.order[active]]
-    else:
-        weight = _by_levels(queries, loss, n_threads, soft, gains, active, discount * share, gradient)
-    value = gains.best / gains.norm - sums_of(discount * weight * share, n_active)
-    rate = np.zeros(rank.shape[0])
-    rate[active] = -slope * weight * share
-    compiled("soft.ranks").pull(soft.level, soft.order, soft.starts, width, rate, gradient, n_threads)
-    gradient += compiled("soft").spread(
-        scores, gains.gained, soft, rate, rate * soft.near * (-0.5 / width), False, n_threads
-    )
-    return Solved(value, value, queries.counts[0], queries.counts[1], gradient.astype(scores.dtype, copy=False))
+    place, near = pairs.places(soft.level, soft.starts, width, n_threads)
+    rank, n_gained = place + soft.above, np.diff(soft.starts)
+    discount, slope = np.zeros((2, rank.size))
+    seen = rank < (np.inf if loss.k is None else loss.k + 1.0)  # the others gain nothing at their places
+    discount[seen], slope[seen] = loss.continued(rank[seen], int(queries.sizes.max(initial=1)))
+    share = np.repeat(1.0 / gains.norm, n_gained)
+    weight, own = gains.gain[soft.order], np.zeros(rank.size)
+    if not loss.is_uniform:
+        weight, own = _by_levels(queries, loss, n_threads, soft, gains, discount * share)
+    rate = -slope * weight * share
+    own += pairs.pull(soft.level, soft.starts, width, rate, near + soft.near, n_threads)
+    gradient = compiled("soft").spread(scores, gains.gained, soft, rate, own, False, n_threads)
+    value = gains.best / gains.norm - sums_of(discount * weight * share, n_gained)
+    return Solved(value, value, queries.counts[0], queries.counts[1], gradient)
 
 
 def _find_gains(queries: Queries, loss: DiscountedLoss) -> _Gains:
@@ -127,27 +111,19 @@ def _find_gains(queries: Queries, loss: DiscountedLoss) -> _Gains:
 
 
 def _by_levels(
-    queries: Queries,
-    loss: DiscountedLoss,
-    n_threads: int,
-    soft: Any,
-    gains: _Gains,
-    active: IntArray,
-    discount: FloatArray,
-    gradient: FloatArray,
-) -> FloatArray:
-    """Return W of active samples, and add their part of the gradient from places among samples of at least some grade.
+    queries: Queries, loss: DiscountedLoss, n_threads: int, soft: Any, gains: _Gains, discount: FloatArray
+) -> tuple[FloatArray, FloatArray]:
+    """Return W of samples with a gain, and their gradient by places among samples of at least some grade.
 
-    soft: counts of samples that have a gain. discount: D/Z of active samples.
+    soft: counts of samples that have a gain. discount: D/Z of these.
     """
     check_levels(queries)
-    levels, n = levels_of(queries), soft.order.size
+    pairs, levels, n = compiled("soft.pairs"), levels_of(queries), soft.order.size
     n_levels = np.diff(levels.starts)
     height = gains.level[soft.order] - np.repeat(levels.starts[:-1], np.diff(soft.starts))
     most = int(levels.members.max(initial=1))
     table = loss.tables(most, int(queries.sizes.max(initial=1))).weight[:most]
-    weight, discount_there = np.zeros(n), np.zeros(n)
-    discount_there[active] = discount
+    weight, own = np.zeros((2, n))
     for t in range(int(n_levels.max(initial=0))):
         at = np.flatnonzero(height >= t)
         starts, has = np.searchsorted(at, soft.starts), n_levels > t
@@ -155,14 +131,12 @@ def _by_levels(
         step[has] = gains.step[levels.starts[:-1][has] + t]
         if not step.any():
             continue
-        of_sample = np.repeat(step, np.diff(starts))
-        level = soft.level[at]
-        place = compiled("soft").places(level, starts, soft.width, n_threads)
+        of_sample, level = np.repeat(step, np.diff(starts)), soft.level[at]
+        place, near = pairs.places(level, starts, soft.width, n_threads)
         w, slope = _interpolated(table, place)
         weight[at] += of_sample * w
-        rate = -discount_there[at] * of_sample * slope
-        compiled("soft.ranks").pull(level, soft.order[at], starts, soft.width, rate, gradient, n_threads)
-    return weight[active]
+        own[at] += pairs.pull(level, starts, soft.width, -discount[at] * of_sample * slope, near, n_threads)
+    return weight, own
 
 
 def _interpolated(table: FloatArray, place: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -171,4 +145,4 @@ def _interpolated(table: FloatArray, place: FloatArray) -> tuple[FloatArray, Flo
         return np.full(place.shape, table[0]), np.zeros(place.shape)
     below = np.clip(place.astype(np.int64), 1, table.size - 1)
     slope = np.diff(table)[below - 1]
-    return table[below - 1] + (np.maximum(place, 1.0) - below) * slope, slope
+    return table[below - 1] + (place - below) * slope, slope

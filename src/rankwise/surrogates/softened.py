@@ -1,7 +1,8 @@
 """Surrogates made of soft counts: what each positive adds to the loss, and its weight in the gradients of negatives.
 
 A comparison is softened by a ramp, H(x) = clip(x/(2·width) + ½, 0, 1). c_k = Σ_j H(s_j − s_k) is the soft number of
-negatives above the k-th positive. One search gives all of them, and prefix sums give every gradient.
+negatives above the k-th positive. A new surrogate is a class with its formula in `errors`: kernels find the counts, and
+turn weights by positive into the gradient.
 """
 
 from __future__ import annotations
@@ -16,17 +17,27 @@ from numpy.typing import NDArray
 from rankwise.arguments import is_number
 from rankwise.documenting import documented
 from rankwise.metrics.discounted import DiscountedLoss
-from rankwise.metrics.loss import Loss, SoftCounts
+from rankwise.metrics.loss import Loss
+from rankwise.metrics.registry import LossLike, as_loss
 from rankwise.metrics.thresholds import sums_of
 from rankwise.queries import Queries, Solved, compiled
 from rankwise.surrogates.base import Surrogate
 
-# What has soft counts, in errors.
-WITH_DISCOUNT = "'ap', 'ndcg', 'mrr', 'auc' or a DiscountedLoss"
-__all__ = ["WITH_DISCOUNT", "Errors", "Softened", "as_width", "counts_of"]
-
 # Halves and squares of a width must not overflow or underflow.
 _LEAST, _MOST = 1e-150, 1e150
+
+
+class SoftCounts(NamedTuple):
+    """Soft counts of the positives of queries, one query after the other, ascending by score within a query.
+
+    soft: what the kernels found, `rankwise.kernels.soft.Softened`: level, above (c_k) and near by positive. place: (P,)
+    k, from the top. norm: (P,) C of the query. n: the largest number of samples in a query.
+    """
+
+    soft: Any
+    place: NDArray[np.int64]
+    norm: NDArray[np.float64]
+    n: int
 
 
 class Errors(NamedTuple):
@@ -45,14 +56,13 @@ def as_width(width: float) -> float:
     return float(width)
 
 
-def counts_of(above: NDArray[np.float64], n_pos: NDArray[np.int64], n_neg: NDArray[np.int64], loss: Loss) -> SoftCounts:
-    """Return the soft counts c_k (P,) of queries with (Q,) positives and negatives as a loss takes them."""
-    both, ends = (n_pos > 0) & (n_neg > 0), np.cumsum(n_pos)
+def counts_of(soft: Any, n_pos: NDArray[np.int64], n_neg: NDArray[np.int64], loss: Any) -> SoftCounts:
+    """Return the soft counts of queries of (Q,) positives and negatives."""
+    both, ends = (n_pos > 0) & (n_neg > 0), soft.starts[1:]
     place = np.repeat(ends, n_pos) - np.arange(ends[-1])
     norms = np.ones(n_pos.size)
-    assert isinstance(loss, DiscountedLoss)
     norms[both] = loss.normalisers(n_pos[both], n_neg[both])
-    return SoftCounts(above, place, n_pos, np.repeat(norms, n_pos), int((n_pos + n_neg).max()))
+    return SoftCounts(soft, place, np.repeat(norms, n_pos), int((n_pos + n_neg).max()))
 
 
 @documented
@@ -65,17 +75,22 @@ class Softened(Surrogate):
     def __post_init__(self) -> None:
         object.__setattr__(self, "width", as_width(self.width))
 
+    def accepts(self, loss: LossLike) -> DiscountedLoss:
+        found = as_loss(loss)
+        if not isinstance(found, DiscountedLoss):
+            others = "'ap', 'ndcg', 'mrr', 'auc' or a DiscountedLoss"
+            raise ValueError(f"{found.name} has no discount, so it cannot be smoothed; use {others}")
+        return found
+
     @abstractmethod
-    def errors(self, soft: Any, counts: SoftCounts, loss: Loss, n_threads: int = 1) -> Errors:
+    def errors(self, counts: SoftCounts, loss: Any, n_threads: int = 1) -> Errors:
         """Return what each positive adds to the loss, and its gradients.
 
         Parameters
         ----------
-        soft : rankwise.kernels.soft.Softened
-            What the kernels found: levels, soft counts, places.
         counts : SoftCounts
-            The same counts, as losses take them.
-        loss : Loss
+            Soft counts of the positives.
+        loss : DiscountedLoss
             The loss, as `accepts` returns it.
         n_threads : int, default 1
             Number of threads.
@@ -93,8 +108,7 @@ class Softened(Surrogate):
         value = np.zeros(n_pos.size)
         if not both.any():
             return Solved(value, value, n_pos, n_neg, np.zeros_like(scores))
-        errors = self.errors(soft, counts_of(soft.above, n_pos, n_neg, loss), loss, n_threads)
-        value[both] = sums_of(errors.part, n_pos)[both]
-        weight, own = np.ascontiguousarray(errors.weight), np.ascontiguousarray(errors.own)
-        gradient = compiled("soft").spread(scores, queries, soft, weight, own, errors.ramp, n_threads)
+        part, own, weight, ramp = self.errors(counts_of(soft, n_pos, n_neg, loss), loss, n_threads)
+        value[both] = sums_of(part, n_pos)[both]
+        gradient = compiled("soft").spread(scores, queries, soft, weight, own, ramp, n_threads)
         return Solved(value, value, n_pos, n_neg, gradient)

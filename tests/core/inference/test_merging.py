@@ -15,7 +15,7 @@ from soft_losses import LOSSES, ramp, smooth_by_formula
 
 import rankwise as rw
 from rankwise.kernels import soft
-from rankwise.kernels.soft.merging import draw_sorted, soften_sorted
+from rankwise.kernels.soft.large import conclude_gaps, count_gaps, draw_gaps, draw_sorted, sum_negatives
 from rankwise.queries import single_query
 
 RTOL = 1e-12
@@ -38,8 +38,8 @@ def test_sums_over_sorted_classes_equal_the_sums_over_all_pairs(family: str, rng
         level, order = np.sort(scores[:n_pos]), n_pos + np.argsort(scores[n_pos:], kind="stable")
         width = (float(np.ptp(scores)) or 1.0) * 10.0 ** rng.uniform(-3, 1)
         x = scores[order][None, :] - level[:, None]
-        above, near, weight = np.empty(n_pos), np.empty(n_pos), rng.random(n_pos)
-        soften_sorted(level, scores[order], width, above, near)
+        above, near, weight = np.zeros(n_pos), np.empty(n_pos), rng.random(n_pos)
+        sum_negatives(scores[order], np.ones(n_neg), level, width, above, near)
         np.testing.assert_allclose(above, ramp(x, width).sum(axis=1), rtol=RTOL, atol=RTOL * n_neg)
         np.testing.assert_array_equal(near, (np.abs(x) < width).sum(axis=1))
         for is_ramp, each in ((True, ramp(x, width)), (False, (np.abs(x) < width) * (0.5 / width))):
@@ -61,13 +61,13 @@ def test_both_ways_give_the_same_counts_and_gradients(family: str, n_pos: int, r
     np.testing.assert_array_equal(found.level, np.sort(s[y]))
     np.testing.assert_array_equal(s[found.order], found.level)
     above, near = np.empty(n_pos), np.empty(n_pos)
-    soft.conclude_gaps(found.level, width, soft.count_gaps(s, where, found.level, width, gaps, 1), above, near)
+    conclude_gaps(found.level, width, count_gaps(s, where, found.level, width, gaps, 1), above, near)
     np.testing.assert_allclose(found.above, above, rtol=RTOL, atol=RTOL * y.size)
     np.testing.assert_array_equal(found.near, near)
     weight = rng.random(n_pos)
     for is_ramp in (True, False):
         gradient = np.empty(s.size)
-        soft.draw_gaps(s, gaps, found.level, width, is_ramp, weight, gradient, 1)
+        draw_gaps(s, gaps, found.level, width, is_ramp, weight, gradient, 1)
         other = soft.spread(s, single_query(y), found, weight, np.zeros(n_pos), is_ramp, 1)
         np.testing.assert_allclose(other, gradient, rtol=RTOL, atol=RTOL * np.abs(gradient).max())
 
