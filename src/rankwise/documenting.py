@@ -107,9 +107,6 @@ query_weight : array-like of shape (n_samples,), optional
 [X_unscaled] X : array-like or sparse matrix of shape (n_samples, n_features)
     Samples. Data in float32, sparse matrices and memory-mapped arrays are used without conversion. Scale the
     features first if their scales differ much.
-solver : {"auto", "cutting-plane", "frank-wolfe", "subgradient"}, default "auto"
-    Algorithm for the convex problem. All of them find the same optimum. "auto" is "cutting-plane", which was
-    the fastest in all our measurements.
 [svm_method] method : str, default "auto"
     Algorithm that finds the most violating ranking, as in `rankwise.structured_hinge`. The result is the same
     for all exact methods, so "auto" is the right choice except in benchmarks.
@@ -156,7 +153,7 @@ feature_names_in_ : ndarray of shape (d,)
 """
 # Several texts under one name.
 _GROUPS = {
-    "svm_solving": ("solver", "svm_method", "tol", "max_iter", "svm_scale"),
+    "svm_solving": ("svm_method", "tol", "max_iter", "svm_scale"),
     "of_samples": ("y", "qid_of", "query_weight"),
     "learnt": ("coef_", "intercept_", "classes_"),
     "bounds": ("objective_", "dual_", "gap_", "converged_", "n_iter_"),

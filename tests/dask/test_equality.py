@@ -15,11 +15,10 @@ import pytest
 from dask_problems import assert_same_fit, evenly, in_parts, rare
 from distributed import Client
 from scipy import sparse
-from short_search import fewer_candidates
 from sklearn.datasets import load_digits, load_svmlight_file
 
 import rankwise as rw
-from rankwise.dask import DaskLinearRanker, DaskRankSVM, average_precision, structured_hinge
+from rankwise.dask import DaskRankSVM, average_precision, structured_hinge
 
 pytestmark = pytest.mark.distributed
 ATOL = 1e-12
@@ -97,11 +96,11 @@ def test_shuffled_partitions_give_the_same_model_and_what_a_step_exchanges_is_co
     assert found.exchanged_["rounds"] / steps < 9
 
 
-def test_weights_of_queries_a_prior_and_a_warm_start(client: Client, rng: np.random.Generator) -> None:
+def test_weights_of_queries_and_a_warm_start(client: Client, rng: np.random.Generator) -> None:
     X, y = rare(rng, 3_000)
     qid = rng.integers(0, 6, 3_000)
     weight = np.array([1.0, 0.0, 2.0, 5.0, 0.5, 1.0])[qid]
-    params: dict[str, Any] = {"loss": "ap", "prior": rng.normal(size=8), "C": 20.0, "warm_start": True}
+    params: dict[str, Any] = {"loss": "ap", "C": 20.0, "warm_start": True}
     local, found = rw.RankSVM(**params), DaskRankSVM(**params)
     parts = [in_parts(values, [1_000, 1_500, 500]) for values in (X, y, qid, weight)]
     for _ in range(2):
@@ -146,52 +145,6 @@ def test_predictions_are_lazy_and_the_local_model_is_written_and_read(
     model.save(tmp_path / "model")
     loaded = rw.load(tmp_path / "model")
     np.testing.assert_array_equal(loaded.decision_function(X), model.decision_function(X))
-
-
-def assert_same_search(found: Any, local: Any) -> None:
-    for name in ("model", "at", "pull"):
-        np.testing.assert_array_equal(found.history_[name], local.history_[name])
-    np.testing.assert_allclose(found.best_score_, local.best_score_, rtol=1e-10)
-    scale = np.abs(local.coef_).max()
-    np.testing.assert_allclose(found.coef_ / scale, local.coef_ / scale, rtol=0, atol=1e-6)
-    np.testing.assert_allclose(found.intercept_ / scale, local.intercept_ / scale, rtol=1e-6, atol=1e-6)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("kind", ["dense", "csr"])
-def test_a_search_on_some_of_the_samples_of_one_query(client: Client, rng: np.random.Generator, kind: str) -> None:
-    X, y = rare(rng, 40_000, 4)
-    X = X + 5.0 if kind == "dense" else sparse.csr_matrix(X * (np.abs(X) > 0.7))
-    with fewer_candidates():
-        local = rw.LinearRanker("ap", cv=2).fit(X, y)
-        found = DaskLinearRanker("ap", cv=2).fit(*(in_parts(values, [15_000, 0, 25_000]) for values in (X, y)))
-    assert_same_search(found, local)
-    assert found.exchanged_["rounds"] > 5
-    assert type(found.to_local()) is rw.LinearRanker
-
-
-GRADES: list[Any] = [
-    lambda found, qid: np.where(qid == 0, 0, np.digitize(found, [-1, 0, 1]) + 1),  # one query has the lowest alone
-    lambda found, qid: found - found.min(),  # every grade is another
-]
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    ("case", "factor", "searched"), [(0, 1.0, 10_000), (0, 1e200, 120), (1, 1e-200, 120)], ids=["all", "large", "small"]
-)
-def test_grades_and_features_whose_squares_are_no_numbers(
-    near_client: Client, rng: Any, monkeypatch: pytest.MonkeyPatch, case: int, factor: float, searched: int
-) -> None:
-    monkeypatch.setattr("rankwise.linear.ranker_data._SEARCHED_IN_QUERIES", searched)
-    X, qid = rng.normal(size=(200, 2)), np.arange(200) // 20
-    grades = GRADES[case](X[:, 0] + rng.normal(size=200), qid)
-    X *= factor
-    with fewer_candidates():
-        local = rw.LinearRanker("ndcg", cv=2).fit(X, grades, qid)
-        found = DaskLinearRanker("ndcg", cv=2).fit(*(in_parts(values, [90, 110]) for values in (X, grades, qid)))
-    assert (found.exchanged_["rounds"] > 5) == (searched < 200)
-    assert_same_search(found, local)
 
 
 OWN = rw.DiscountedLoss(discount=lambda m: m**-0.5, name="a lambda")

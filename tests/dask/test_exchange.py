@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 import rankwise as rw
 from rankwise.dask.functions import hinge_of, precision_of
-from rankwise.dask.labels import Labelled
+from rankwise.dask.plan import Labelled
 from rankwise.distributed.exchange import Traffic
 from rankwise.distributed.part import Large, Members, Part, divide
 from rankwise.distributed.smooth import solve_smooth

@@ -20,7 +20,7 @@ from scipy import sparse
 from sklearn.base import clone
 
 import rankwise as rw
-from rankwise.dask import DaskLinearRanker, DaskRankSVM, SchedulerLostError, average_precision, structured_hinge
+from rankwise.dask import DaskRankSVM, SchedulerLostError, average_precision, structured_hinge
 from rankwise.dask.collections import as_dask_array
 
 SIZES = [50, 30, 20]
@@ -44,6 +44,11 @@ def blocks(*values: Any) -> Any:
 
 def parts(values: Any, known: bool = True) -> Any:
     return in_parts(values, SIZES, known)
+
+
+def given(values: Any) -> Any:
+    """Arrays in partitions, and all else as it is."""
+    return parts(values) if isinstance(values, np.ndarray) or sparse.issparse(values) else values
 
 
 def frame(values: Any) -> Any:
@@ -72,8 +77,6 @@ def broken() -> Any:
     return blocks(sparse.csr_matrix(X[:50]), wrong, sparse.csr_matrix(X[80:]))
 
 
-BOTH = [DaskRankSVM("ap", C=1.0), DaskLinearRanker("ap", cv=2)]
-both = pytest.mark.parametrize("model", BOTH, ids=lambda model: type(model).__name__)
 functions = pytest.mark.parametrize("function", [structured_hinge, average_precision])
 
 NUMBER = "features must be finite numbers; impute or encode it, or drop the sample"
@@ -93,29 +96,16 @@ WRONG: dict[str, tuple[Any, ...]] = {
     "a word in X": (put(X, "n/a", object, (60, 1)), Y, row_60("X", ", 1", "'n/a': " + NUMBER)),
     "NaN in a column": (frame(TABLE.assign(b=put(X[:, 1], np.nan))), parts(Y), row_60("X", ", 'b'", "nan")),
     "a word in a column": (frame(TABLE.assign(b=put(X[:, 1], "?", object))), parts(Y), row_60("X", ", 'b'", r"'\?'")),
-    "NA in a column": (
-        frame(TABLE.assign(b=pd.array(put(X[:, 1], None, object), dtype="Float64"))),
-        parts(Y),
-        row_60("X", ", 'b'", ""),
-    ),
     "NaN in y": (X, put(Y, np.nan, float), row_60("y", "", "nan: " + LABELS)),
-    "infinity in y": (X, put(Y, -np.inf, float), row_60("y", "", "-inf: " + LABELS)),
     "None in words": (X, put(STRINGS, None, object), row_60("y", "", "None: " + LABELS)),
-    "None in y": (X, put(Y, None, object), row_60("y", "", "None: " + LABELS)),
-    "NA in words": (
-        frame(TABLE),
-        frame(pd.Series(pd.array(put(STRINGS, None, object), dtype="string"))),
-        row_60("y", "", "<NA>"),
-    ),
     "negative grade": (X, put(QID % 3, -2), QID, row_60("y", "", "-2: grades must be .* at least 0; ")),
     "NaN in qid": (X, Y, put(QID, np.nan, float), row_60("qid", "", "nan; every sample needs a query")),
     "None in qid": (X, Y, put(QID, None, object), row_60("qid", "", "None: qid must be all integers")),
     "NaN weight": (X, Y, QID, put(np.ones(100), np.nan), row_60("query_weight", "", "nan; weights must")),
-    "negative weight": (X, Y, QID, put(np.ones(100), -1), row_60("query_weight", "", "-1.0; weights")),
     "weight of its own": (X, Y, QID, put(np.ones(100), 2.0, at=63), r"query_weight\[63\] \(row 13 of partition 1\) d"),
     "two weights": (
         *(X, Y, QID % 2, np.repeat([1.0, 2.0], [80, 20])),
-        r"query 0 has query_weight 1.0 in partition 0, but 2.0 in partition 2|query_weight\[80\] differs from",
+        r"query 0 has query_weight 1.0 in partition 0, but 2.0 in partition 2",
     ),
     "the first of several": (
         *(put(X, np.nan, at=([55, 85, 90], 0)), put(Y, np.nan, float, 45)),
@@ -126,7 +116,6 @@ WRONG: dict[str, tuple[Any, ...]] = {
         r"^X\[80, 0\] \(row 0 of partition 2\) is nan",
     ),
     "complex labels": (X, Y.astype(complex), r"partition 0: y must be numbers or strings, got dtype .*; convert it"),
-    "bytes as labels": (X, Y.astype(int).astype(bytes), r"partition 0: y must be numbers or strings, got dtype"),
     "numbers and words": (
         *(parts(X), of_another_type(Y.astype(int), str)),
         "^y has dtype int64 in partition 0, but <U21 in partition 1; convert all partitions to one of them",
@@ -143,10 +132,6 @@ WRONG: dict[str, tuple[Any, ...]] = {
         *(blocks(X[:50], X[50:80, :3], X[80:]), parts(Y)),
         "X has 4 features in partition 0, but 3 in partition 1; give all partitions the same number",
     ),
-    "other features and no rows": (
-        *(blocks(X, np.empty((0, 7))), blocks(Y, Y[:0])),
-        "X has 4 features in partition 0, but 7 in partition 1",
-    ),
     "columns in another order": (
         *(swapped(), frame(pd.Series(Y))),
         re.escape("partition 1: X has the columns ['d', 'c', 'b', 'a'], but its Dask dataframe has ['a', 'b', 'c',"),
@@ -154,7 +139,6 @@ WRONG: dict[str, tuple[Any, ...]] = {
     "a broken matrix": (broken(), parts(Y), "partition 1: X is not a valid CSR matrix: .*; build it again"),
     "masked": (blocks(X[:50], MASKED, X[80:]), parts(Y), "partition 1: X has masked entries; fill them or drop"),
     "no y": (parts(X), without(Y), "partition 1: y must be an array, got NoneType"),
-    "no qid": (parts(X), parts(Y), without(QID), "partition 1: qid must be an array, got NoneType"),
     "no rows": (blocks(X[:0], X[:0]), blocks(Y[:0], Y[:0]), "X has no rows; pass at least one sample of each class"),
     "data in memory": (da.from_array(X), Y.tolist(), None, "y must be a Dask array or dataframe, got list"),
     "a bag": (bag.from_sequence([[1.0, 2.0]]), parts(Y), "X must be a Dask array or dataframe, got Bag"),
@@ -173,18 +157,16 @@ WRONG: dict[str, tuple[Any, ...]] = {
 }
 
 
-@both
 @pytest.mark.parametrize("case", WRONG)
-def test_data_of_a_fit(near_client: Client, model: Any, case: str) -> None:
+def test_data_of_a_fit(near_client: Client, case: str) -> None:
     *data, expected = WRONG[case]
     with pytest.raises((TypeError, ValueError), match=expected):
-        model.fit(*(parts(one) if isinstance(one, np.ndarray) or sparse.issparse(one) else one for one in data))
+        DaskRankSVM("ap", C=1.0).fit(*map(given, data))
 
 
-@both
-def test_data_in_memory(near_client: Client, model: Any) -> None:
+def test_data_in_memory(near_client: Client) -> None:
     with pytest.raises(TypeError, match=r"X must be a Dask array or dataframe, got ndarray; .* use rankwise.RankSVM"):
-        model.fit(X, Y)
+        DaskRankSVM("ap", C=1.0).fit(X, Y)
 
 
 def test_types_that_go_together(near_client: Client) -> None:
@@ -266,18 +248,6 @@ def test_rows_that_are_scored(near_client: Client, fitted: Any, method: str) -> 
             score(parts(X), of_another_type(QID, str)).compute()
 
 
-def test_what_only_one_machine_can_do(near_client: Client) -> None:
-    with pytest.raises(TypeError, match="on Dask, prior must be coefficients"):
-        DaskRankSVM(prior=rw.RankSVM()).fit(parts(X), parts(Y))
-    with pytest.raises(ValueError, match="solver='frank-wolfe' supports only a single query"):
-        DaskRankSVM(solver="frank-wolfe").fit(parts(X), parts(Y), parts(QID % 2))
-    with pytest.raises(TypeError, match="on Dask, metric cannot be a scorer"):
-        DaskLinearRanker(lambda model, X, y: 0.0).fit(parts(X), parts(Y))
-    mixed = blocks(X[:50], sparse.csr_matrix(X[50:80]), X[80:])
-    with pytest.raises(ValueError, match="X is dense in partition 0, but sparse in partition 1; make all of them"):
-        DaskLinearRanker().fit(mixed, parts(Y))
-
-
 def test_a_client_that_is_asynchronous_absent_or_none() -> None:
     async def fit() -> None:
         async with (
@@ -302,16 +272,16 @@ def test_a_client_or_a_cluster_that_is_closed(near: LocalCluster, what: str) -> 
     else:
         with LocalCluster(**IN_THIS_PROCESS) as cluster:
             client = Client(cluster, set_as_default=False)
-    models = [kind(client=client).fit for kind in (DaskRankSVM, DaskLinearRanker)]
-    for task in (*models, structured_hinge, average_precision):
-        given = {} if task in models else {"client": client}
+    fit = DaskRankSVM(client=client).fit
+    tasks = [lambda: fit(parts(X), parts(Y))]
+    tasks += [lambda of=of: of(parts(X[:, 0]), parts(Y), client=client) for of in (structured_hinge, average_precision)]
+    for task in tasks:
         with pytest.raises(SchedulerLostError, match=r"closed, and maybe its cluster, too; open one with") as caught:
-            task(parts(X if task in models else X[:, 0]), parts(Y), **given)
+            task()
         assert "partial_" not in str(caught.value)
 
 
-@pytest.mark.parametrize("kind", [DaskRankSVM, DaskLinearRanker])
-def test_a_clone_has_the_client_and_a_pickle_has_none(near_client: Client, kind: Any) -> None:
-    model = kind(verbose=1, client=near_client)
+def test_a_clone_has_the_client_and_a_pickle_has_none(near_client: Client) -> None:
+    model = DaskRankSVM(verbose=1, client=near_client)
     assert clone(model).client is near_client
     assert pickle.loads(pickle.dumps(model)).get_params() == {**model.get_params(), "client": None}

@@ -11,7 +11,7 @@ import pytest
 from dask_problems import in_parts, rare
 from distributed import Client, LocalCluster, wait
 
-from rankwise.dask import DaskLinearRanker, DaskRankSVM, average_precision, structured_hinge
+from rankwise.dask import DaskRankSVM, average_precision, structured_hinge
 from rankwise.dask.task import DaskObjective
 
 SIZES = [50, 30, 20]
@@ -38,7 +38,6 @@ def data(rng: np.random.Generator) -> tuple[Any, Any]:
 
 TASKS: dict[str, Any] = {
     "DaskRankSVM": lambda X, y: DaskRankSVM("ap", C=1.0).fit(X, y),
-    "DaskLinearRanker": lambda X, y: DaskLinearRanker("ap", cv=2).fit(X, y),
     "structured_hinge": lambda X, y: structured_hinge(X[:, 0], y),
     "average_precision": lambda X, y: average_precision(X[:, 0], y),
 }

@@ -7,18 +7,15 @@ from typing import Any
 import numpy as np
 import pytest
 
+from rankwise.linear.cutting_plane import SolverResult
 from rankwise.linear.features import as_features
 from rankwise.linear.objective import Objective
-from rankwise.linear.solvers import SolverResult
 from rankwise.linear.task import pose
 from rankwise.metrics.registry import as_loss
 
 RTOL = 1e-5  # against the whole quadratic programme
-SUBGRADIENT_TOL = 5e-3  # its gap falls as 1/t
-AGREE_TOL = 5e-5  # two results of this gap differ by at most twice as much
 FINE_TOL = 1e-7
 ROUNDING = 1e-9
-EXACT = ("cutting-plane", "frank-wolfe")
 
 
 def objective_of(X: Any, relevant: np.ndarray, loss: str = "ap", qid: Any = None, **options: Any) -> Objective:

@@ -36,8 +36,8 @@ def matrix() -> Array:
     return values
 
 
-def _mapped(folder: Path, values: NDArray[Any], fortran: bool = False) -> Any:
-    np.save(folder / "features.npy", np.asfortranarray(values) if fortran else values)
+def _mapped(folder: Path, values: NDArray[Any]) -> Any:
+    np.save(folder / "features.npy", values)
     return np.load(folder / "features.npy", mmap_mode="r")
 
 
@@ -67,10 +67,8 @@ FORMS: dict[str, Callable[[Path, Array], Any]] = {
     "fortran": lambda folder, X: np.asfortranarray(X),
     "strided": lambda folder, X: np.repeat(X, 2, axis=1)[:, ::2],
     "nested lists": lambda folder, X: X.tolist(),
-    "matrix": lambda folder, X: np.asmatrix(X),
     "map": _mapped,
     "float32 map": lambda folder, X: _mapped(folder, X.astype(np.float32)),
-    "fortran map": lambda folder, X: _mapped(folder, X, fortran=True),
     "part of a map": _part_of_a_map,
     "csr": lambda folder, X: csr_matrix(X),
     "csr float32": lambda folder, X: csr_matrix(X.astype(np.float32)),
@@ -84,9 +82,6 @@ FORMS: dict[str, Callable[[Path, Array], Any]] = {
 
 @pytest.fixture(params=FORMS)
 def form(request: pytest.FixtureRequest, tmp_path: Path) -> Any:
-    if request.param == "matrix":
-        with pytest.warns(PendingDeprecationWarning):
-            return np.asmatrix(matrix())
     return FORMS[request.param](tmp_path, matrix())
 
 
@@ -110,7 +105,7 @@ KEYS: dict[str, Any] = {
 def model_of_an_array(entries: int) -> rw.LatentRankSVM:
     """The model of the plain array, where so many entries are few enough for all candidates to be used."""
     assert entries == cccp._SMALL
-    return rw.LatentRankSVM(C=0.1, init="centre", tol=0.01).fit(Bags(matrix(), OFFSETS), Y)
+    return rw.LatentRankSVM(C=0.1, init="first", tol=0.01).fit(Bags(matrix(), OFFSETS), Y)
 
 
 @pytest.mark.slow
@@ -140,7 +135,7 @@ def test_every_form_gives_the_same_products_and_the_same_model(
     np.testing.assert_array_equal(blocks.read_rows(bags.features, OFFSETS[2], OFFSETS[3]), X[OFFSETS[2] : OFFSETS[3]])
     means = [X[start:stop].mean(axis=0) for start, stop in itertools.pairwise(OFFSETS)]
     np.testing.assert_allclose(dense(bag_means(bags[::-2])), means[::-2], atol=1e-6)
-    plain, model = model_of_an_array(cccp._SMALL), rw.LatentRankSVM(C=0.1, init="centre", tol=0.01).fit(bags, Y)
+    plain, model = model_of_an_array(cccp._SMALL), rw.LatentRankSVM(C=0.1, init="first", tol=0.01).fit(bags, Y)
     assert plain.coef_.any()
     np.testing.assert_allclose(model.coef_, plain.coef_, rtol=1e-6, atol=1e-9)
     np.testing.assert_array_equal(model.best_candidate(bags), plain.best_candidate(Bags(X, OFFSETS)))
@@ -190,7 +185,7 @@ rw.LatentRankSVM(C=1.0).fit(np.random.default_rng(0).normal(size=(40, 3, 2)), np
 bags = Bags(np.load(sys.argv[1], mmap_mode="r"), np.arange(1501) * 125)
 before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
 for n_threads in 1, 2:
-    model = rw.LatentRankSVM(C=1.0, init="centre", tol=0.05, max_outer=3, n_threads=n_threads).fit(bags, y)
+    model = rw.LatentRankSVM(C=1.0, init="first", tol=0.05, max_outer=3, n_threads=n_threads).fit(bags, y)
     model.best_candidate(bags)
     print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before, model.timing_["passes"])
 """

@@ -135,16 +135,6 @@ def test_another_problem_in_the_same_folder_is_another_file(tmp_path: Path) -> N
         assert_same(model, rw.LatentRankSVM(C=1.0).fit(*given))
 
 
-def test_every_change_of_the_features_is_seen(tmp_path: Path) -> None:
-    bags, y = data()
-    rw.LatentRankSVM(C=1.0, checkpoint=tmp_path).fit(bags, y)
-    for number, i in enumerate(range(0, 60, 7), 2):
-        other = [bag.copy() for bag in bags]
-        other[i][-1, -1] += 0.5
-        rw.LatentRankSVM(C=1.0, checkpoint=tmp_path).fit(other, y)
-        assert len(files(tmp_path)) == number
-
-
 def test_equal_problems_are_one_file_whatever_they_are_made_of(tmp_path: Path) -> None:
     bags, y = data()
     names = [np.array([f"query {q}" for q in QID], dtype=object) for _ in range(2)]
@@ -155,28 +145,16 @@ def test_equal_problems_are_one_file_whatever_they_are_made_of(tmp_path: Path) -
         assert_same(model, models[0])
 
 
-@pytest.mark.parametrize(
-    "how", ["cut", "empty", "other bytes", "a bit", "another kind", "without coef", "without round"]
-)
+@pytest.mark.parametrize("how", ["cut", "another kind", "without coef", "without working.rows"])
 def test_a_damaged_checkpoint_is_refused_by_name(how: str, tmp_path: Path) -> None:
     bags, y = data()
     rw.LatentRankSVM(C=1.0, checkpoint=tmp_path).fit(bags, y)
     (path,) = files(tmp_path)
-    content, file = path.read_bytes(), read_model(path)
-    bytes_of = {
-        "cut": content[:-100],
-        "empty": b"",
-        "other bytes": b"a" + content[1:],
-        "a bit": content[:-900] + bytes([content[-900] ^ 1]) + content[-899:],
-    }
-    if how in bytes_of:
-        path.write_bytes(bytes_of[how])
-    else:
-        gone = how.removeprefix("without ")
-        header, arrays = (
-            {name: part for name, part in one.items() if name != gone} for one in (file.header, file.arrays)
-        )
-        write_model(path, "rank-svm" if how == "another kind" else file.kind, header, arrays)
+    file, gone = read_model(path), how.removeprefix("without ")
+    arrays = {name: part for name, part in file.arrays.items() if name != gone}
+    write_model(path, "rank-svm" if how == "another kind" else file.kind, file.header, arrays)
+    if how == "cut":
+        path.write_bytes(path.read_bytes()[:-100])
     with pytest.raises(ModelFileError, match=path.name.replace(".", r"\.")) as caught:
         rw.LatentRankSVM(C=1.0, checkpoint=tmp_path).fit(bags, y)
     assert "\n" not in str(caught.value)

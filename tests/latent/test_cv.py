@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from pathlib import Path
+import threading
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
 import pytest
 from bag_problems import ZEROS, as_whole, planted
-from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from sklearn.model_selection import StratifiedKFold
 from threadpoolctl import threadpool_info, threadpool_limits
@@ -16,7 +16,6 @@ from threadpoolctl import threadpool_info, threadpool_limits
 import rankwise as rw
 from rankwise.latent import cccp, training
 from rankwise.linear import cross_validation
-from rankwise.metrics import average_precision
 
 # A C that is too small for anything to be learnt is part of a search.
 pytestmark = pytest.mark.filterwarnings(ZEROS)
@@ -39,24 +38,6 @@ def test_scores_are_those_of_models_fitted_to_the_other_bags() -> None:
     for name in ("coef_", "intercept_"):
         np.testing.assert_array_equal(getattr(model, name), getattr(last, name))
     assert (model.objective_, model.n_iter_, model.converged_) == (last.objective_, last.n_iter_, last.converged_)
-
-
-def test_the_C_chosen_is_not_much_worse_than_the_best_on_fresh_bags() -> None:
-    (bags, y, _), (fresh, truth, _) = planted(90, 0, 4.0, 6), planted(300, 1, 4.0, 6)
-    model = rw.LatentRankSVMCV(Cs=5, cv=3).fit(bags, y)
-    assert model.Cs_.shape == (5,)
-    assert (np.diff(model.Cs_) > 0).all()
-    singles = [rw.LatentRankSVM(C=C).fit(bags, y) for C in model.Cs_]
-    values = [average_precision(single.decision_function(fresh), truth) for single in singles]
-    assert average_precision(model.decision_function(fresh), truth) >= max(values) - 0.03
-    assert max(values) > 0.8
-    assert model.score(fresh, truth) > 0.8
-
-
-def test_the_grid_follows_the_scale_of_the_features() -> None:
-    small, large = (rw.LatentRankSVMCV(Cs=2, cv=2).fit([scale * bag for bag in BAGS], Y) for scale in (1.0, 100.0))
-    np.testing.assert_allclose(large.Cs_, 1e-4 * small.Cs_, rtol=1e-9)
-    np.testing.assert_allclose(large.scores_, small.scores_, rtol=1e-9)
 
 
 @pytest.mark.parametrize("loss", ["ap", "zero-one"])
@@ -84,28 +65,15 @@ def test_candidates_are_split_with_the_bags_but_coefficients_not(kind: str, monk
     seen: list[tuple[Any, Any]] = []
     real = training._begun
 
-    def begun(problem: Any, start: Any, seed: int) -> Any:
+    def begun(problem: Any, start: Any) -> Any:
         seen.append((start.candidates if kind == "candidates" else start.coef, problem.bags.sizes))
-        return real(problem, start, seed)
+        return real(problem, start)
 
     monkeypatch.setattr(training, "_begun", begun)
     rw.LatentRankSVMCV(Cs=[1.0], cv=2, init=numbers.tolist() if kind == "candidates" else [1.0, 0.0, 0.0]).fit(BAGS, Y)
     assert [sizes.size for _, sizes in seen] == [30, 30, 60]
     for given, sizes in seen:
         np.testing.assert_array_equal(given, sizes - 1 if kind == "candidates" else [1.0, 0.0, 0.0])
-
-
-def test_scikit_learn_clones_it_and_a_splitter_may_be_given(tmp_path: Path) -> None:
-    model = rw.LatentRankSVMCV("auc", Cs=[0.1, 1.0], cv=StratifiedKFold(2), scoring="ap", n_jobs=2)
-    again = clone(model)
-    for name, value in model.get_params().items():
-        assert str(again.get_params()[name]) == str(value)
-    again.fit(BAGS, Y).save(tmp_path / "m.rw")
-    found = rw.load(tmp_path / "m.rw")
-    assert found.cv == 5  # a splitter is not plain data
-    np.testing.assert_array_equal(found.scores_, again.scores_)
-    np.testing.assert_array_equal(found.best_candidate(BAGS), again.best_candidate(BAGS))
-    assert (found.C_, found.best_score_) == (again.C_, again.best_score_)
 
 
 @pytest.mark.parametrize("n_jobs", [1, 2])
@@ -142,15 +110,25 @@ def test_ctrl_c_before_anything_was_measured_leaves_no_model(n_jobs: int, interr
 
 
 def test_a_stop_reaches_the_folds_in_other_threads(monkeypatch: pytest.MonkeyPatch) -> None:
-    rounds = []
-    real = cccp._round
-    monkeypatch.setattr(cccp, "_round", lambda *args: rounds.append(None) or real(*args))
+    rounds, stopped, real = [], threading.Event(), cccp._round
 
-    def wait(futures: Any) -> None:
-        raise KeyboardInterrupt
+    def wait_and_go_on(*args: Any) -> None:
+        assert stopped.wait(60)
+        rounds.append(None)
+        real(*args)
 
-    monkeypatch.setattr(cross_validation, "wait", wait)
+    monkeypatch.setattr(cccp, "_round", wait_and_go_on)
+    monkeypatch.setattr(cross_validation.Stop, "set", lambda self: (threading.Event.set(self), stopped.set()))
+
+    class Interrupted(ThreadPoolExecutor):
+        """Ctrl-C reaches the thread that waits for the others."""
+
+        def map(self, *given: Any) -> Any:
+            super().map(*given)
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(cross_validation, "ThreadPoolExecutor", Interrupted)
     model = rw.LatentRankSVMCV(Cs=np.logspace(-2, 1, 8), cv=4, n_jobs=2, init="first")
     with pytest.raises(KeyboardInterrupt):
         model.fit(BAGS, Y)
-    assert len(rounds) < 24
+    assert len(rounds) <= 4, "one each"

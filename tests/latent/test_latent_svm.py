@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import threading
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +17,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GridSearchCV, cross_val_score
 
 import rankwise as rw
-from rankwise.io import ModelFileError, read_model, write_model
+from rankwise.io import read_model, write_model
 from rankwise.latent import Bags, training
 
 METHODS = ("decision_function", "best_candidate", "candidate_scores", "predict", "rank")
@@ -89,25 +88,6 @@ def test_labels_of_any_two_classes_come_back(labels: tuple[Any, Any], tmp_path: 
     assert rw.load(tmp_path / "m.rw").predict(bags).tolist() == model.predict(bags).tolist()
 
 
-def test_the_usual_C_follows_the_scale_of_the_features() -> None:
-    bags, y, _ = planted()
-    small, large = rw.LatentRankSVM().fit(bags, y), rw.LatentRankSVM().fit([1000.0 * bag for bag in bags], y)
-    np.testing.assert_allclose(large.C_, 1e-6 * small.C_, rtol=1e-9)
-    np.testing.assert_allclose(1000.0 * large.coef_, small.coef_, rtol=1e-6, atol=1e-9)
-
-
-def test_scikit_learn_clones_it_and_asks_for_its_parameters() -> None:
-    model = rw.LatentRankSVM("auc", 2.0, init="random", tol=1e-4, max_outer=7, n_threads=2)
-    again = clone(model)
-    assert again.get_params() == model.get_params()
-    assert model.set_params(C=3.0).C == 3.0
-    assert "init='random'" in repr(model)
-    with pytest.raises(NotFittedError):
-        again.decision_function([np.ones((1, 2))])
-    with pytest.raises(NotFittedError):
-        again.save("nowhere")
-
-
 def test_grids_and_folds_go_over_lists_and_over_bags_alike() -> None:
     listed, y, _ = planted()
     bags = as_whole(listed)
@@ -126,7 +106,7 @@ def test_grids_and_folds_go_over_lists_and_over_bags_alike() -> None:
     "model",
     [
         rw.LatentRankSVM(),
-        rw.LatentRankSVM("zero-one", 2, init="centre"),
+        rw.LatentRankSVM("zero-one", 2, init="random"),
         rw.LatentRankSVM(init=np.zeros(60, int), fit_intercept=False),
         rw.LatentRankSVM(init=np.array([1.0, 0.0, 0.0]), random_state=3),
         rw.LatentRankSVMCV("auc", Cs=[0.1, 1.0], cv=2, init="random"),
@@ -147,9 +127,6 @@ def test_a_model_comes_back_whole(model: Any, tmp_path: Path) -> None:
     for method in METHODS:
         np.testing.assert_array_equal(getattr(found, method)(bags), getattr(model, method)(bags))
     np.testing.assert_array_equal(clone(found).fit(bags, y).coef_, model.coef_)
-    (tmp_path / "damaged.rw").write_bytes((tmp_path / "m.rw").read_bytes()[:-30])
-    with pytest.raises(ModelFileError, match=r"damaged\.rw"):
-        rw.load(tmp_path / "damaged.rw")
     file = read_model(tmp_path / "m.rw")  # as 0.2.0 wrote it, with what is gone
     file.header["params"] |= {"self_paced": 0.5, "init": ["mean", "first"]}
     gone = {"starts_": np.array([1.0, 2.0]), "history.positives": np.full(model.n_iter_, 20)}
@@ -157,8 +134,6 @@ def test_a_model_comes_back_whole(model: Any, tmp_path: Path) -> None:
     found = rw.load(tmp_path / "old.rw")
     np.testing.assert_array_equal(found.decision_function(bags), model.decision_function(bags))
     assert not hasattr(found, "starts_")
-    with pytest.raises(ValueError, match=r"init has shape \(2,\) and dtype <U5"):
-        found.fit(bags, y)
 
 
 @pytest.mark.parametrize(
@@ -184,21 +159,15 @@ def test_what_are_no_labels_is_refused(y: Any, error: type[Exception], match: st
     ("parameters", "match"),
     [
         ({"C": 0.0}, "C must be a positive number"),
-        ({"tol": -1.0}, "tol must be a positive number"),
         ({"outer_tol": 0.0}, "outer_tol must be a positive number"),
         ({"max_outer": 0}, "max_outer must be an integer, at least 1"),
-        ({"max_iter": 1.5}, "max_iter must be an integer"),
         ({"loss": "precision"}, "precision needs the last place that counts"),
-        ({"method": "magic"}, "method"),
         ({"scale": -1.0}, "scale must be finite and at least 0"),
         ({"n_threads": 0}, "n_threads must be at least 1"),
-        ({"random_state": None}, "random_state must be an integer"),
         ({"random_state": -1}, "random_state must be an integer"),
         ({"cv": 1}, "cv must be at least 2, got 1"),
         ({"cv": 21}, "cv=21 needs at least 21 samples in the smaller class, but there are only 20"),
-        ({"Cs": 0}, "Cs must be at least 1"),
         ({"Cs": [1.0, 0.5]}, "Cs must be positive numbers in ascending order"),
-        ({"Cs": [-1.0]}, "Cs must be positive"),
         ({"n_jobs": 0}, "n_jobs must be at least 1"),
         ({"scoring": "beauty"}, "beauty"),
     ],
@@ -228,16 +197,6 @@ def test_ctrl_c_keeps_the_best_model_so_far(at: int, route: str, interrupted: An
     assert model.predict(bags).shape == (200,)
 
 
-def test_an_event_ends_a_fit_after_its_round() -> None:
-    bags, y, _ = planted()
-    model = rw.LatentRankSVM(C=1.0, init="first")
-    model._stop = threading.Event()
-    model._stop.set()
-    with pytest.raises(KeyboardInterrupt):
-        model.fit(bags, y)
-    assert model.coef_.shape == (1, 3)
-
-
 def test_progress_is_shown_where_asked_for_and_nowhere_else(capsys: pytest.CaptureFixture[str]) -> None:
     bags, y, _ = planted()
     for model in (rw.LatentRankSVM(C=1.0), rw.LatentRankSVMCV(Cs=[0.1, 1.0], cv=2)):
@@ -250,7 +209,7 @@ def test_progress_is_shown_where_asked_for_and_nowhere_else(capsys: pytest.Captu
             assert err.startswith("LatentRankSVM ap, C=1: start mean, step")
             assert err.endswith(f"s{os.linesep}")
         else:
-            assert "LatentRankSVMCV: fold 2 of 2: best ap" in err.replace("best AP", "best ap")
+            assert "LatentRankSVMCV, C = 0.1: ap " in err
 
 
 @pytest.fixture
@@ -270,25 +229,22 @@ def begun(monkeypatch: pytest.MonkeyPatch) -> list[tuple[NDArray[np.int64], NDAr
 @pytest.mark.filterwarnings(ZEROS)
 def test_every_name_begins_where_it_says(begun: Any) -> None:
     bags, y, _ = planted(30, 4, 3.0, most=5)
-    means = np.array([bag.mean(axis=0) for bag in bags])
-    for init in ("first", "centre", "random", "mean"):
+    for init in ("first", "random", "mean"):
         rw.LatentRankSVM(C=1.0, init=init).fit(bags, y)
-    (first, v), (centre, u), (random, z), (mean, w) = begun
-    assert not np.concatenate([first, v, u, z]).any()
-    nearest = [np.argmin(np.linalg.norm(bag - bag.mean(axis=0), axis=1)) for bag in bags]
-    np.testing.assert_array_equal(centre[y], np.array(nearest)[y])
+    (first, v), (random, u), (mean, w) = begun
+    assert not np.concatenate([first, v, u]).any()
     assert (random < [len(bag) for bag in bags]).all()
     assert np.unique(random).size > 2
-    plain = rw.RankSVM(C=1.0).fit(means, y)
-    np.testing.assert_allclose(w, plain.coef_[0], rtol=1e-6, atol=1e-9)
     np.testing.assert_array_equal(mean[y], np.array([np.argmax(bag @ w) for bag in bags])[y])
     for seed in (0, 1):
         rw.LatentRankSVM(C=1.0, init="random", random_state=seed).fit(bags, y)
-    np.testing.assert_array_equal(begun[4][0], random)
-    assert (begun[5][0] != random).any()
+    np.testing.assert_array_equal(begun[3][0], random)
+    assert (begun[4][0] != random).any()
     rw.LatentRankSVM("zero-one", C=1.0).fit(bags, y)
-    plain = rw.RankSVM("zero-one", C=1.0).fit(means, y)
-    np.testing.assert_allclose(begun[6][1], [*plain.coef_[0], plain.intercept_[0] / 10.0], rtol=1e-6, atol=1e-9)
+    means = np.array([bag.mean(axis=0) for bag in bags])
+    of_ap, of_01 = (rw.RankSVM(loss, C=1.0).fit(means, y) for loss in ("ap", "zero-one"))
+    np.testing.assert_allclose(w, of_ap.coef_[0], rtol=1e-6, atol=1e-9)
+    np.testing.assert_allclose(begun[5][1], [*of_01.coef_[0], of_01.intercept_[0] / 10.0], rtol=1e-6, atol=1e-9)
 
 
 @pytest.mark.filterwarnings(ZEROS)
@@ -296,45 +252,36 @@ def test_candidates_and_coefficients_are_taken_as_given(begun: Any) -> None:
     bags, y, _ = planted(30, 4, 3.0, most=5)
     numbers, coef = np.array([len(bag) - 1 for bag in bags]), np.array([1.0, -0.5, 0.25])
     linear = LogisticRegression().fit(np.concatenate(bags), np.arange(sum(map(len, bags))) % 2)
-    for init in (numbers, numbers.tolist(), tuple(numbers.astype(np.uint8)), coef, coef.tolist(), coef[None], linear):
+    for init in (numbers, tuple(numbers.astype(np.uint8)), coef.tolist(), coef[None], linear):
         rw.LatentRankSVM(C=1.0, init=init).fit(bags, y)
-    for candidates, v in begun[:3]:
+    for candidates, v in begun[:2]:
         np.testing.assert_array_equal(candidates[y], numbers[y])
         assert not v.any()
-    for candidates, v in begun[3:6]:
-        np.testing.assert_array_equal(v, coef)
-        np.testing.assert_array_equal(candidates[y], np.array([np.argmax(bag @ coef) for bag in bags])[y])
-    np.testing.assert_array_equal(begun[6][1], linear.coef_[0])
+    for (candidates, v), expected in zip(begun[2:], (coef, coef, linear.coef_[0]), strict=True):
+        np.testing.assert_array_equal(v, expected)
+        np.testing.assert_array_equal(candidates[y], np.array([np.argmax(bag @ v) for bag in bags])[y])
     begun.clear()
     rw.LatentRankSVM("zero-one", C=1.0, init=coef).fit(bags, y)
-    np.testing.assert_array_equal(begun[0][1], [*coef, 0.0])
-    begun.clear()
     for one in ([1, 0, 0], [1.0, 0.0, 0.0]):  # as many bags as features: whole numbers are candidates
         rw.LatentRankSVM(C=1.0, init=one).fit(bags[:3], [True, False, False])
-    assert [v.tolist() for _, v in begun] == [[0.0] * 3, [1.0, 0.0, 0.0]]
-    plain = rw.RankSVM(C=1.0).fit(np.array([bag.mean(axis=0) for bag in bags]), y)
-    by_name, by_model = (rw.LatentRankSVM(C=1.0, init=init).fit(bags, y) for init in ("mean", plain))
-    assert by_name.objective_ == pytest.approx(by_model.objective_, rel=1e-9)
-    again = rw.LatentRankSVM(C=1.0, init=by_name).fit(bags, y)
-    assert again.objective_ <= by_name.objective_
+    assert [v.tolist() for _, v in begun] == [[*coef, 0.0], [0.0] * 3, [1.0, 0.0, 0.0]]
+    found = rw.LatentRankSVM(C=1.0).fit(bags, y)
+    again = rw.LatentRankSVM(C=1.0, init=found).fit(bags, y)
+    assert again.objective_ <= found.objective_
     assert again.n_iter_ == 1
 
 
 WRONG: dict[str, tuple[Any, type[Exception], str]] = {
-    "name": ("whole", ValueError, r"unknown init='whole'; use 'first', 'centre', 'random', 'mean', candidates or"),
+    "name": ("whole", ValueError, r"unknown init='whole'; use one of 'first', 'random', 'mean'"),
     "none": (None, TypeError, "init must be an array, got NoneType"),
     "empty": ([], ValueError, "init: 0 coefficients for 3 features"),
     "names": (["mean", "first"], ValueError, r"init has shape \(2,\) and dtype <U5; pass the number of a candidate"),
-    "lists": (([0] * 30, [0] * 30), ValueError, r"init has shape \(2, 30\)"),
     "too few": (np.zeros(3, int), ValueError, r"init has shape \(3,\) and dtype int64; pass the number .* 30 bags"),
     "too high": (np.full(30, 99), ValueError, r"init: bag 0 has no candidate 99; pass a number from 0 to \d"),
     "negative": (-np.ones(30, int), ValueError, r"init: bag 0 has no candidate -1"),
     "coefficients": (np.ones(4), ValueError, "init: 4 coefficients for 3 features"),
     "not finite": (np.array([1.0, np.nan, 0.0]), ValueError, "init: 3 coefficients for 3 features; .* finite"),
     "booleans": (np.zeros(30, bool), ValueError, "init has shape .* and dtype bool"),
-    "complex": (np.zeros(3, complex), ValueError, "init has shape .* and dtype complex"),
-    "one number": (3, ValueError, r"init has shape \(\)"),
-    "object": (object(), ValueError, "init has shape .* and dtype object"),
     "other features": (LogisticRegression().fit(np.eye(4), [0, 1, 0, 1]), ValueError, "4 coefficients for 3 features"),
 }
 

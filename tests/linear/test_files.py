@@ -16,7 +16,6 @@ from numpy.typing import NDArray
 from sklearn.base import clone
 from sklearn.datasets import load_breast_cancer
 from sklearn.exceptions import NotFittedError
-from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import get_scorer
 from sklearn.model_selection import StratifiedKFold
 
@@ -27,13 +26,12 @@ from rankwise.metrics import as_metric
 Data = tuple[NDArray[np.float64], NDArray[np.int64]]
 MODELS = {
     "ap": rw.RankSVM(),
-    "zero-one": rw.RankSVM("zero-one", 3, solver="frank-wolfe", tol=1e-2, fit_intercept=True),
-    "prior": rw.RankSVM("ndcg", np.float64(2.0), prior=np.linspace(0.0, 1.0, 30), warm_start=True),
+    "zero-one": rw.RankSVM("zero-one", 3, tol=1e-2, fit_intercept=True),
+    "warm": rw.RankSVM("ndcg", np.float64(2.0), warm_start=True),
     "no-intercept": rw.RankSVM("auc", fit_intercept=False, max_iter=np.int64(500), tol=np.float32(0.125)),
     "cv": rw.RankSVMCV(Cs=3, cv=2),
-    "cv-list": rw.RankSVMCV(["ap", "auc"], Cs=np.array([0.1, 1.0]), cv=2, scoring="ndcg@5", refit="average"),
+    "cv-list": rw.RankSVMCV(["ap", "auc"], Cs=np.array([0.1, 1.0]), cv=2, scoring="ndcg@5", n_jobs=2),
     "cv-measures": rw.RankSVMCV(["ap", "auc"], Cs=[0.1, 1.0], cv=2, scoring=["ndcg@5", "ap", "auc"]),
-    "cv-logistic": rw.RankSVMCV(("ap", "mrr"), Cs=[0.5], cv=2, prior="logistic", n_jobs=2),
     "linear": rw.LinearRanker("ndcg@10", cv=2, random_state=4),
 }
 
@@ -138,12 +136,10 @@ def test_a_loss_that_borrows_a_name_is_not_taken_for_the_other(cancer: Data, tmp
 
 
 def test_what_is_not_plain_data_is_left_out_and_listed(cancer: Data, few: Data, tmp_path: Path) -> None:
-    model = rw.RankSVMCV(
-        Cs=2, cv=StratifiedKFold(2), prior=LogisticRegression(), scoring=as_metric("ndcg@5"), tol=0.01
-    ).fit(*cancer)
+    model = rw.RankSVMCV(Cs=2, cv=StratifiedKFold(2), scoring=as_metric("ndcg@5"), tol=0.01).fit(*cancer)
     found = saved(model, tmp_path)
-    assert read_model(tmp_path / "model.rankwise").header["left_out"] == ["cv", "prior"]
-    assert (found.cv, found.prior, found.scoring, found.tol) == (5, None, "ndcg@5", 0.01)
+    assert read_model(tmp_path / "model.rankwise").header["left_out"] == ["cv"]
+    assert (found.cv, found.scoring, found.tol) == (5, "ndcg@5", 0.01)
     ranker = saved(rw.LinearRanker(get_scorer("roc_auc"), cv=StratifiedKFold(2)).fit(*few), tmp_path)
     assert read_model(tmp_path / "model.rankwise").header["left_out"] == ["cv", "metric"]
     assert (ranker.metric, ranker.cv, ranker.metric_) == ("ap", 5, "score")
@@ -156,8 +152,19 @@ def test_the_report_comes_back_also_without_folds(few: Data, linear: rw.LinearRa
         found = saved(model, tmp_path)
         assert (str(found.report_), repr(found.report_)) == (str(model.report_), repr(model.report_))
         assert np.isnan(found.best_score_) == (model is alone)
-    pytest.importorskip("matplotlib")
-    assert len(found.report_.plot().axes) == 2
+
+
+@pytest.mark.parametrize("kind", ["ap", "cv"])
+def test_parameters_of_0_2_0_that_are_gone_are_no_obstacle(cancer: Data, tmp_path: Path, kind: str) -> None:
+    model = clone(MODELS[kind]).fit(*cancer)
+    model.save(tmp_path / "m.rw")
+    file = read_model(tmp_path / "m.rw")
+    gone = {"solver": "frank-wolfe", "prior": [0.5] * 30, "refit": "average", "random_state": 3}
+    write_model(tmp_path / "m.rw", file.kind, file.header | {"params": file.header["params"] | gone}, file.arrays)
+    found = rw.load(tmp_path / "m.rw")
+    np.testing.assert_array_equal(found.decision_function(cancer[0]), model.decision_function(cancer[0]))
+    assert set(found.get_params()) == set(model.get_params())
+    assert getattr(found, "random_state", 3) == 3
 
 
 @pytest.mark.parametrize("kind", [rw.RankSVM, rw.RankSVMCV, rw.LinearRanker])
@@ -179,23 +186,17 @@ def without(part: dict[str, Any], *names: str) -> dict[str, Any]:
 Change = Callable[[dict[str, Any], dict[str, Any]], tuple[dict[str, Any], dict[str, Any]]]
 TAMPERED: dict[str, Change] = {
     "coef-transposed": lambda h, a: (h, a | {"coef_": a["coef_"].T}),
-    "coef-flat": lambda h, a: (h, a | {"coef_": a["coef_"][0]}),
     "coef-short": lambda h, a: (h, a | {"coef_": a["coef_"][:, 1:]}),
     "coef-nan": lambda h, a: (h, a | {"coef_": np.where(a["coef_"] > 0, np.nan, a["coef_"])}),
-    "coef-inf": lambda h, a: (h, a | {"coef_": a["coef_"] * np.inf}),
     "coef-float32": lambda h, a: (h, a | {"coef_": a["coef_"].astype(np.float32)}),
-    "coef-text": lambda h, a: (h, a | {"coef_": a["coef_"].astype(str)}),
     "intercept-nan": lambda h, a: (h, a | {"intercept_": np.array([np.nan])}),
-    "intercept-two": lambda h, a: (h, a | {"intercept_": np.zeros(2)}),
     "classes-three": lambda h, a: (h, a | {"classes_": np.arange(3)}),
     "names-few": lambda h, a: (h, a | {"feature_names_in_": np.array(["a", "b"])}),
     "no-coef": lambda h, a: (h, without(a, "coef_")),
     "no-classes": lambda h, a: (h, without(a, "classes_")),
     "no-params": lambda h, a: (without(h, "params"), a),
-    "params-number": lambda h, a: (h | {"params": 3}, a),
     "no-learnt": lambda h, a: (without(h, "learnt"), a),
     "no-size": lambda h, a: (h | {"learnt": without(h["learnt"], "n_features_in_")}, a),
-    "size-text": lambda h, a: (h | {"learnt": h["learnt"] | {"n_features_in_": "30"}}, a),
     "size-other": lambda h, a: (h | {"learnt": h["learnt"] | {"n_features_in_": 31}}, a),
     "size-none": lambda h, a: (h | {"learnt": h["learnt"] | {"n_features_in_": None}}, a),
     "strange-param": lambda h, a: (h | {"params": h["params"] | {"gamma": 1}}, a),
@@ -208,14 +209,11 @@ def column(name: str, change: Callable[[NDArray[Any]], Any]) -> Change:
 
 TAMPERED_HISTORY: dict[str, Change] = {
     "model-unknown": column("model", lambda c: c + 4),
-    "model-negative": column("model", lambda c: c - 1),
     "model-floats": column("model", lambda c: c + 0.5),
     "pull-unknown": column("pull", lambda c: c + 3),
     "share-nan": column("share", lambda c: c * np.nan),
-    "share-float32": column("share", lambda c: c.astype(np.float32)),
     "at-infinite": column("at", lambda c: c * np.inf),
     "fold-infinite": column("fold0", lambda c: c + np.inf),
-    "fold-integers": column("fold1", lambda c: np.zeros(c.size, int)),
     "fold-short": column("fold1", lambda c: c[1:]),
     "no-rows": lambda h, a: (h, {name: v[:0] if name.startswith("history") else v for name, v in a.items()}),
     "no-history": lambda h, a: (h, {name: v for name, v in a.items() if not name.startswith("history")}),

@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 import pytest
 from numpy.typing import NDArray
-from scipy import sparse
 
 import rankwise as rw
 from rankwise import metrics
@@ -39,13 +38,10 @@ def risk(coef: Any, X: Any, grades: Any, qid: Any, loss: str, C: float) -> float
     return float(0.5 * coef @ coef + C * value)
 
 
-@pytest.mark.parametrize("solver", ["cutting-plane", "frank-wolfe"])
 @pytest.mark.parametrize("loss", ["ndcg", "ap", "ndcg@5"])
-def test_the_objective_is_that_of_the_graded_hinge_and_its_gap_is_certified(
-    graded: Any, loss: str, solver: str
-) -> None:
+def test_the_objective_is_that_of_the_graded_hinge_and_its_gap_is_certified(graded: Any, loss: str) -> None:
     X, grades, qid = graded
-    model = rw.RankSVM(loss, C=5.0, solver=solver, tol=1e-4).fit(X, grades, qid)
+    model = rw.RankSVM(loss, C=5.0, tol=1e-4).fit(X, grades, qid)
     assert model.converged_
     assert model.objective_ == pytest.approx(risk(model.coef_[0], X, grades, qid, loss, 5.0), rel=RTOL)
     assert model.dual_ <= model.objective_
@@ -86,15 +82,6 @@ def test_metrics_that_see_no_grades_train_for_what_is_relevant(graded: Any) -> N
     X, grades, qid = graded
     by_grades, by_class = (rw.LinearRanker("map", cv=FOLDS).fit(X, y, qid) for y in (grades, grades > 0))
     np.testing.assert_array_equal(by_grades.coef_, by_class.coef_)
-
-
-def test_order_of_rows_and_sparse_features_do_not_matter(graded: Any) -> None:
-    X, grades, qid = graded
-    order = np.random.default_rng(1).permutation(len(X))
-    plain = rw.RankSVM("ndcg", C=5.0, tol=1e-8).fit(X, grades, qid)
-    for features in (X, sparse.csr_array(X)):
-        other = rw.RankSVM("ndcg", C=5.0, tol=1e-8).fit(features[order], grades[order], qid[order])
-        assert other.objective_ == pytest.approx(plain.objective_, rel=1e-6)
 
 
 @pytest.mark.parametrize("make", [rw.RankSVM, rw.RankSVMCV, rw.LinearRanker])

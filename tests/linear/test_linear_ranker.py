@@ -136,35 +136,12 @@ def test_queries_may_come_in_any_order_and_by_any_name(few: Problem, by_query: r
     assert sorted(moved.rank(few.X, few.qid)[few.qid == 3]) == list(range(1, 15))
 
 
-def test_the_order_of_rows_does_not_matter_given_the_folds(few: Problem) -> None:
-    order = np.random.default_rng(0).permutation(84)
-    codes = np.arange(84) % 2
-    expected = rw.LinearRanker(cv=PredefinedSplit(codes)).fit(few.X, few.y)
-    moved = rw.LinearRanker(cv=PredefinedSplit(codes[order])).fit(few.X[order], few.y[order])
-    np.testing.assert_allclose(moved.decision_function(few.X), expected.decision_function(few.X), atol=ROUNDED)
-
-
 @pytest.mark.parametrize("queries", [False, True])
 def test_the_number_of_threads_changes_nothing(few: Problem, queries: bool) -> None:
     qid = few.qid if queries else None
     one, two = (small(cv=HALVES, n_jobs=n).fit(few.X, few.y, qid) for n in (1, 2))
     np.testing.assert_array_equal(one.coef_, two.coef_)
     np.testing.assert_array_equal(one.report_.folds, two.report_.folds)
-
-
-def test_queries_of_weight_zero_are_not_trained_on(few: Problem) -> None:
-    weight = np.where(few.qid < 4, 2.0, 0.0)
-    spoilt = np.where(few.qid < 4, few.y, 1 - few.y)
-    folds = [(np.flatnonzero(few.qid != k), np.flatnonzero(few.qid == k)) for k in range(3)]
-    model = rw.LinearRanker(cv=folds).fit(few.X, spoilt, few.qid, weight)
-    kept = np.flatnonzero(few.qid < 4)
-    place = {row: k for k, row in enumerate(kept)}
-    within = [(np.array([place[r] for r in train if r in place]), [place[r] for r in test]) for train, test in folds]
-    alone = rw.LinearRanker(cv=within).fit(few.X[kept], few.y[kept], few.qid[kept])
-    names = model.report_.names  # features are scaled by all samples, so C means a little else
-    assert names[0].split(",")[0] == alone.report_.names[0].split(",")[0] == "logistic"
-    ranked = [metrics.average_precision(m.decision_function(few.X), few.y, qid=few.qid) for m in (model, alone)]
-    assert ranked[0] == pytest.approx(ranked[1], abs=0.03)
 
 
 def test_weights_matter(few: Problem, by_query: rw.LinearRanker) -> None:
@@ -255,18 +232,3 @@ def test_the_report_tells_what_was_tried(by_query: rw.LinearRanker) -> None:
     assert repr(report) == f"<TuningReport: {n} candidates, best ap {model.best_score_:.4f}>"
     assert set(model.timing_) == {"total", "search", "fit"}
     assert model.timing_["total"] >= model.timing_["search"] > 0.0
-
-
-@pytest.mark.parametrize("n_pos", [1, 5])
-def test_the_report_draws_what_was_tried(few: Problem, n_pos: int) -> None:
-    pytest.importorskip("matplotlib")
-    from rankwise.figures import as_png
-
-    y = np.zeros(84, int)
-    y[np.flatnonzero(few.y)[:n_pos]] = 1
-    report = small(cv=2).fit(few.X, y).report_
-    figure = report.plot()
-    left, right = figure.axes
-    assert [label.get_text() for label in left.get_yticklabels()] == report.names
-    assert len(right.patches) == len(report.names)
-    assert as_png(figure).startswith(b"\x89PNG")

@@ -22,6 +22,8 @@ Interrupt = Callable[[int], list[int]]
 At = Callable[..., list[int]]
 # Two folds, drawn once, that keep queries whole.
 HALVES = PredefinedSplit(np.arange(72) % 2)
+# A fit of a classifier, and one refinement.
+CLASSIFIER, REFINED = (candidates.Classifier, "fit"), (candidates, "descend")
 
 
 @pytest.fixture(scope="module")
@@ -34,12 +36,12 @@ def data() -> Data:
 
 @pytest.fixture
 def stop_at(monkeypatch: pytest.MonkeyPatch) -> At:
-    """Ctrl-C at some calls of a method, by number; the list counts them."""
+    """Ctrl-C at some calls of a function, by number; the list counts them."""
 
-    def at(kind: Any, *ks: int, signals: bool = False) -> list[int]:
-        real, count, lock = kind.fit, [0], threading.Lock()
+    def at(of: tuple[Any, str], *ks: int, signals: bool = False) -> list[int]:
+        real, count, lock = getattr(*of), [0], threading.Lock()
 
-        def fit(self: Any, *arguments: Any) -> Any:
+        def fit(*arguments: Any) -> Any:
             with lock:
                 count[0] += 1
                 now = count[0] in ks
@@ -47,9 +49,9 @@ def stop_at(monkeypatch: pytest.MonkeyPatch) -> At:
                 signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGINT)
             elif now:
                 raise KeyboardInterrupt
-            return real(self, *arguments)
+            return real(*arguments)
 
-        monkeypatch.setattr(kind, "fit", fit)
+        monkeypatch.setattr(*of, fit)
         return count
 
     return at
@@ -72,7 +74,7 @@ def assert_whole(model: rw.LinearRanker, data: Data) -> None:
 @pytest.mark.parametrize("n_jobs", [1, 2])
 @pytest.mark.parametrize("k", [20, 75])
 def test_ctrl_c_in_the_search_chooses_from_what_was_tried(data: Data, stop_at: At, n_jobs: int, k: int) -> None:
-    stop_at(candidates.Classifier, k)
+    stop_at(CLASSIFIER, k)
     model = interrupted(data, n_jobs=n_jobs)
     assert_whole(model, data)
     names = [name.split(",")[0] for name in model.report_.names]
@@ -84,14 +86,14 @@ def test_ctrl_c_in_the_search_chooses_from_what_was_tried(data: Data, stop_at: A
 @pytest.mark.skipif(not hasattr(signal, "pthread_kill"), reason="signals cannot be sent to a thread here")
 @pytest.mark.parametrize("n_jobs", [1, 2])
 def test_a_signal_ends_the_search(data: Data, stop_at: At, n_jobs: int) -> None:
-    stop_at(candidates.Classifier, 30, signals=True)
+    stop_at(CLASSIFIER, 30, signals=True)
     model = interrupted(data, n_jobs=n_jobs)
     assert_whole(model, data)
     assert {name.split(",")[0] for name in model.report_.names} <= {"logistic", "squared hinge"}
 
 
 def test_ctrl_c_before_anything_was_tried_leaves_a_ranker_of_middling_strength(data: Data, stop_at: At) -> None:
-    stop_at(candidates.Classifier, 1)
+    stop_at(CLASSIFIER, 1)
     model = interrupted(data)
     assert_whole(model, data)
     assert model.report_.folds.shape == (5, 0)
@@ -99,7 +101,7 @@ def test_ctrl_c_before_anything_was_tried_leaves_a_ranker_of_middling_strength(d
 
 
 def test_ctrl_c_again_before_anything_is_fitted_leaves_no_model(data: Data, stop_at: At) -> None:
-    stop_at(candidates.Classifier, 1, 2)
+    stop_at(CLASSIFIER, 1, 2)
     model = interrupted(data)
     with pytest.raises(NotFittedError):
         model.predict(data[0])
@@ -109,7 +111,7 @@ def test_ctrl_c_again_before_anything_is_fitted_leaves_no_model(data: Data, stop
 def test_ctrl_c_again_leaves_a_fitted_model_as_it_was(data: Data, stop_at: At) -> None:
     model = rw.LinearRanker(cv=HALVES).fit(*data[:2])
     before = model.coef_.copy()
-    stop_at(candidates.Classifier, 1, 2)
+    stop_at(CLASSIFIER, 1, 2)
     with pytest.raises(KeyboardInterrupt):
         model.fit(*data[:2])
     np.testing.assert_array_equal(model.coef_, before)
@@ -121,7 +123,7 @@ def test_ctrl_c_while_refining_keeps_the_starts(
     with monkeypatch.context() as patch:
         patch.setattr(tuning, "_WAYS", ())
         whole = rw.LinearRanker(cv=HALVES).fit(*data)
-    stop_at(candidates.Refinement, 1)
+    stop_at(REFINED, 1)
     model = interrupted(data, queries=True, cv=HALVES)
     assert_whole(model, data)
     starts = ["logistic", "squared hinge", "balanced logistic", "balanced squared hinge", "structured hinge"]
@@ -132,9 +134,9 @@ def test_ctrl_c_while_refining_keeps_the_starts(
 
 
 def test_ctrl_c_in_the_last_fits_keeps_what_is_fitted(data: Data, stop_at: At) -> None:
-    count = stop_at(candidates.Refinement)
+    count = stop_at(REFINED)
     whole = rw.LinearRanker(cv=HALVES).fit(*data[:2])
-    stop_at(candidates.Refinement, count[0] - 2)
+    stop_at(REFINED, count[0] - 2)
     model = interrupted(data, cv=HALVES)
     assert_whole(model, data)
     np.testing.assert_array_equal(model.report_.folds, whole.report_.folds)
@@ -151,21 +153,3 @@ def test_ctrl_c_in_the_last_structured_hinge_is_heard(
     model = interrupted(data, queries=True, cv=HALVES)
     assert_whole(model, data)
     assert model.report_.folds.shape == (5, 2)
-
-
-def test_ctrl_c_in_the_first_of_the_last_fits_leaves_no_model(data: Data, stop_at: At) -> None:
-    count = stop_at(candidates.Classifier)
-    of_search: list[int] = []
-    real = tuning.Search.conclude
-
-    def conclude(self: Any) -> Any:
-        of_search.append(count[0])
-        return real(self)
-
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(tuning.Search, "conclude", conclude)
-        rw.LinearRanker(cv=HALVES).fit(*data[:2])
-    stop_at(candidates.Classifier, of_search[0] + 1)
-    model = interrupted(data, cv=HALVES)
-    with pytest.raises(NotFittedError):
-        model.predict(data[0])

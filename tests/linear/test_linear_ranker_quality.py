@@ -22,12 +22,5 @@ def against_logistic(seed: int) -> float:
 
 
 @pytest.mark.slow
-def test_where_it_gains_over_a_logistic_regression_it_goes_on_to() -> None:
-    # An earlier form had its largest gain of twelve splits, 0.013, on that of seed 9, so this guards against a loss of
-    # quality and says nothing of which model is better: over all twelve its mean was −0.002, see the next test.
-    assert against_logistic(9) >= 0.0
-
-
-@pytest.mark.slow
 def test_over_splits_it_is_level_with_a_logistic_regression_where_there_is_nothing_to_gain() -> None:
     assert abs(np.mean([against_logistic(seed) for seed in range(6)])) < 0.01

@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-from threading import Event
-from typing import Any
-
 import numpy as np
 import pytest
 from numpy.typing import NDArray
-from sklearn.linear_model import LogisticRegression
 
 import rankwise as rw
 from rankwise.linear.candidates import Part, Samples
+from rankwise.linear.cross_validation import Stop
 from rankwise.linear.labels import Labels
-from rankwise.linear.prior import tuned_logistic
+from rankwise.linear.ranker_data import RankerData
 from rankwise.linear.standardising import Standardised
-from rankwise.metrics import as_metric
 
 pytestmark = pytest.mark.usefixtures("short_search")
 QID = np.repeat(np.arange(6), 10)
@@ -48,21 +44,14 @@ def test_a_ranker_learns_where_the_lowest_grade_has_no_weight() -> None:
     assert rw.LinearRanker("ndcg", cv=FOLDS).fit(X, y, QID, weight).best_score_ > 0.9
 
 
-def test_a_part_kept_in_place_gives_the_candidates_of_a_copy(monkeypatch: pytest.MonkeyPatch) -> None:
-    y = CASES["one sample has it"]
-    copied = rw.LinearRanker("ndcg", cv=FOLDS).fit(X, y, qid=QID)
-    monkeypatch.setattr("rankwise.linear.tuning._COPIED", 0)
-    in_place = rw.LinearRanker("ndcg", cv=FOLDS).fit(X, y, qid=QID)
-    np.testing.assert_allclose(in_place.coef_, copied.coef_, rtol=1e-4)
-
-
 def test_relevant_means_above_the_lowest_grade_of_the_queries_that_count() -> None:
     grades, qid = np.array([0.0, 0.0, 1.0, 2.0, 2.0, 3.0]), np.array([1, 1, 2, 2, 3, 3])
     labels = Labels(grades > 0, grades)
-    samples = Samples(Standardised(np.eye(6)), labels, np.ones(6), rw.NDCG(), qid)
-    weighted = samples._replace(query_weight=np.where(qid == 2, 0.0, 1.0))
+    data = RankerData(labels, qid, None, grades)
+    samples = Samples(Standardised(np.eye(6)), data, np.ones(6), rw.NDCG())
+    weighted = samples._replace(data=data._replace(weight=np.where(qid == 2, 0.0, 1.0)))
     for part, rows, lowest in ((samples, None, 1), (samples, np.arange(4, 6), 2), (weighted, None, 2)):
-        relevant = Part(part, rows, Event()).relevant  # query 1 cannot be ranked
+        relevant = Part(part, rows, Stop()).relevant  # query 1 cannot be ranked
         assert relevant.tolist() == (grades > lowest).tolist()
 
 
@@ -73,29 +62,11 @@ def test_a_class_without_noticeable_weight_is_a_start_nevertheless() -> None:
     assert np.isfinite(model.coef_).all()
 
 
-@pytest.mark.parametrize("case", CASES)
-@pytest.mark.parametrize("prior", ["logistic", LogisticRegression()], ids=["tuned", "given"])
-def test_a_prior_is_fitted_where_a_fold_lacks_the_lowest_grade(case: str, prior: Any) -> None:
-    model = rw.RankSVMCV("ndcg", cv=FOLDS, prior=prior, Cs=2).fit(X, CASES[case], qid=QID)
-    assert model.best_score_ > 0.9
-
-
-def test_the_prior_of_a_fold_is_fitted_to_what_is_above_its_lowest_grade() -> None:
-    y = CASES["one sample has it"]
-    high = Labels(y > 1, None)
-    found, _ = tuned_logistic(X, Labels(y > 0, y), QID, FOLDS[:1], as_metric("ndcg"), last=False)
-    wanted, _ = tuned_logistic(X, high, QID, FOLDS[:1], as_metric("ndcg"), last=False)
-    assert found[0] is not None
-    assert wanted[0] is not None
-    assert np.corrcoef(found[0].scores, wanted[0].scores)[0, 1] > 0.99  # C may be another: NDCG sees the grades
-
-
-@pytest.mark.parametrize("prior", [None, "logistic"])
-def test_a_fold_with_nothing_to_train_on_is_named(prior: Any) -> None:
+def test_a_fold_with_nothing_to_train_on_is_named() -> None:
     same = np.where(QID < 3, 1.0, GRADES)
     folds = [(np.flatnonzero(QID > 1), np.flatnonzero(QID <= 1)), (np.flatnonzero(QID < 3), np.flatnonzero(QID >= 3))]
     with pytest.raises(ValueError, match="fold 2 of cv: every query has only one class, so there is nothing to rank"):
-        rw.RankSVMCV("ndcg", cv=folds, prior=prior).fit(X, same, qid=QID)
+        rw.RankSVMCV("ndcg", cv=folds).fit(X, same, qid=QID)
 
 
 def test_what_is_wrong_with_all_samples_is_not_said_of_a_fold() -> None:

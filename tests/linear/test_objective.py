@@ -16,8 +16,6 @@ from rankwise.metrics.registry import as_loss
 
 LOSSES = ("ap", "ndcg", "mrr", "auc", "zero-one")
 RTOL = 1e-12  # of max(1, |risk|)
-DIFFERENCE = 1e-6
-DIFFERENCE_RTOL = 1e-6
 
 N, D = 120, 6
 AP = as_loss("ap")
@@ -29,7 +27,7 @@ class Case:
     def __init__(self, rng: np.random.Generator, **options: Any) -> None:
         self.X, self.relevant = rng.normal(size=(N, D)), rng.random(N) < 0.35
         self.X[:, 0] += self.relevant
-        self.qid = self.weight = self.rows = self.base = None
+        self.qid = self.weight = self.rows = None
         self.scale, self.intercept = options.get("scale", 1.0), options.get("intercept", False)
         if "queries" in options:
             self.qid = rng.integers(0, options["queries"], N) * 7 - 3
@@ -42,16 +40,13 @@ class Case:
                 self.weight[self.qid == ids[1]] = 2.0
         if options.get("rows"):
             self.rows = rng.choice(N, 80, replace=False)
-        if options.get("base"):
-            self.base = rng.normal(size=N)
 
     def objective(self, loss: Any) -> Objective:
         task = pose(self.relevant, as_loss(loss), self.qid, self.weight, self.rows, surrogate=rw.Hinge(self.scale))
-        return Objective(as_features(self.X, self.intercept), task, self.base)
+        return Objective(as_features(self.X, self.intercept), task)
 
     def scores(self, v: np.ndarray) -> np.ndarray:
-        scores = self.X @ v[:D] + (v[D] if self.intercept else 0.0)
-        return scores if self.base is None else scores + self.base
+        return np.asarray(self.X @ v[:D] + (v[D] if self.intercept else 0.0))
 
     def risk(self, v: np.ndarray, loss: Any) -> float:
         """Σ ω J, query by query."""
@@ -71,16 +66,13 @@ CASES: dict[str, dict[str, Any]] = {
     "one query": {},
     "intercept": {"intercept": True},
     "scale": {"scale": 2.5, "intercept": True},
-    "base": {"base": True},
     "rows": {"rows": True},
     "queries": {"queries": 9},
     "queries in order": {"queries": 9, "sorted": True},
     "weighted queries": {"queries": 9, "weighted": True, "intercept": True},
     "rows of queries": {"queries": 5, "rows": True},
-    "everything": {
-        "queries": 6, "weighted": True, "rows": True, "base": True, "scale": 0.4, "intercept": True
-    },
-}  # fmt: skip
+    "everything": {"queries": 6, "weighted": True, "rows": True, "scale": 0.4, "intercept": True},
+}
 
 
 @pytest.fixture(params=CASES)
@@ -119,51 +111,6 @@ def test_a_plane_touches_the_risk_at_its_point_and_lies_under_it_elsewhere(
             assert offset + normal @ other <= above + RTOL * max(1.0, above)
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("loss", LOSSES)
-def test_the_normal_is_the_gradient_away_from_kinks(loss: str, case: Case, rng: np.random.Generator) -> None:
-    objective = case.objective(loss)
-    smooth = 0
-    for _ in range(10):
-        v = rng.normal(size=objective.n_coefs)
-        normal = objective.evaluate(v).cut.normal
-        steps = DIFFERENCE * np.eye(v.size)
-        if any(not np.array_equal(objective.evaluate(v + s).cut.normal, normal) for s in [*steps, *-steps]):
-            continue  # a kink in between
-        smooth += 1
-        slopes = [(case.risk(v + step, loss) - case.risk(v - step, loss)) / (2 * DIFFERENCE) for step in steps]
-        np.testing.assert_allclose(normal, slopes, rtol=DIFFERENCE_RTOL, atol=DIFFERENCE_RTOL)
-        if smooth == 3:
-            break
-    assert smooth > 0
-
-
-@pytest.mark.parametrize("loss", LOSSES)
-def test_the_risk_is_the_weighted_sum_of_its_parts_by_query(loss: str, case: Case, rng: np.random.Generator) -> None:
-    objective = case.objective(loss)
-    parts = [part for _, part in objective.queries()]
-    assert len(parts) == objective.task.n_queries
-    for v in points(rng, objective):
-        whole, by_query = objective.evaluate(v), [part.evaluate(v) for part in parts]
-        weights = objective.task.weights
-        size = max(1.0, whole.risk)
-        assert weights @ [e.risk for e in by_query] == pytest.approx(whole.risk, abs=RTOL * size)
-        assert weights @ [e.cut.offset for e in by_query] == pytest.approx(whole.cut.offset, abs=RTOL * size)
-        np.testing.assert_allclose(weights @ [e.cut.normal for e in by_query], whole.cut.normal, atol=RTOL * size)
-
-
-def test_samples_of_queries_that_are_left_out_do_not_matter(rng: np.random.Generator) -> None:
-    case = Case(rng, queries=6)
-    ids = np.unique(case.qid)
-    left_out = (case.qid == ids[0]) | (case.qid == ids[-1])
-    v = rng.normal(size=D)
-    before = case.objective("ap").evaluate(v)
-    case.X[left_out] *= -100.0
-    after = case.objective("ap").evaluate(v)
-    assert before.risk == after.risk
-    np.testing.assert_array_equal(before.cut.normal, after.cut.normal)
-
-
 def test_weights_sum_to_one_and_only_their_ratios_matter(rng: np.random.Generator) -> None:
     case = Case(rng, queries=6, weighted=True)
     task = pose(case.relevant, AP, case.qid, case.weight)
@@ -178,8 +125,7 @@ def test_weights_sum_to_one_and_only_their_ratios_matter(rng: np.random.Generato
 def test_calls_of_inference_are_counted_by_query(rng: np.random.Generator) -> None:
     objective = Case(rng, queries=6).objective("ap")
     objective.evaluate(np.zeros(D))
-    for _, part in objective.queries():
-        part.evaluate(np.zeros(D))
+    objective.evaluate(np.ones(D))
     assert objective.clock.calls == 2 * objective.task.n_queries
     assert objective.clock.inference > 0.0
     assert objective.clock.products > 0.0
@@ -188,42 +134,29 @@ def test_calls_of_inference_are_counted_by_query(rng: np.random.Generator) -> No
 RELEVANT = np.array([True, False, True, False, True, True])
 QID = np.array([1, 1, 2, 2, 3, 3])
 
-BAD: dict[str, tuple[Callable[[], Any], type[Exception], str]] = {
-    "weights by query": (lambda: pose(RELEVANT, AP, QID, [1, 2, 3]), ValueError, r"query_weight has shape \(3,\)"),
-    "weights in a table": (lambda: pose(RELEVANT, AP, QID, np.ones((6, 1))), ValueError, r"shape \(6, 1\)"),
-    "a negative weight": (lambda: pose(RELEVANT, AP, QID, [1, 1, -2, -2, 0, 0]), ValueError, r"\[2\] is -2"),
-    "a weight of NaN": (lambda: pose(RELEVANT, AP, QID, [1, 1, 1, np.nan, 0, 0]), ValueError, r"\[3\] is nan"),
-    "an infinite weight": (lambda: pose(RELEVANT, AP, QID, [np.inf] * 6), ValueError, r"query_weight\[0\] is inf"),
-    "weights that differ": (lambda: pose(RELEVANT, AP, QID, [1, 1, 2, 3, 0, 0]), ValueError, r"\[3\] differs"),
+BAD: dict[str, tuple[Callable[[], Any], str]] = {
     "weights that differ, shuffled": (
-        lambda: pose(RELEVANT, AP, [2, 1, 1, 2, 3, 3], [1, 5, 4, 1, 0, 0]), ValueError, r"query_weight\[2\] differs",
+        lambda: pose(RELEVANT, AP, [2, 1, 1, 2, 3, 3], [1, 5, 4, 1, 0, 0]),
+        r"query_weight\[2\] differs",
     ),
     "weights that differ without queries": (
-        lambda: pose(RELEVANT, AP, None, [1, 1, 1, 1, 1, 2]), ValueError, r"query_weight\[5\] differs",
+        lambda: pose(RELEVANT, AP, None, [1, 1, 1, 1, 1, 2]),
+        r"query_weight\[5\] differs",
     ),
-    "weights of 0": (lambda: pose(RELEVANT, AP, QID, np.zeros(6)), ValueError, "0 for every query that has both"),
     "weight only on one class": (
-        lambda: pose(RELEVANT, AP, QID, [0, 0, 0, 0, 1, 1]), ValueError, "0 for every query that has both",
+        lambda: pose(RELEVANT, AP, QID, [0, 0, 0, 0, 1, 1]),
+        "0 for every query that has both",
     ),
-    "weights of text": (lambda: pose(RELEVANT, AP, QID, ["a"] * 6), TypeError, "query_weight must be numbers"),
-    "no positives": (lambda: pose(np.zeros(6, bool), AP), ValueError, "the samples have only one class"),
-    "no negatives": (lambda: pose(np.ones(6, bool), AP), ValueError, "the samples have only one class"),
-    "one class in every query": (
-        lambda: pose(np.arange(6) < 3, AP, [1, 1, 1, 2, 2, 2]), ValueError, "every query has only one class",
-    ),
-    "no rows": (lambda: pose(RELEVANT, AP, rows=np.arange(0)), ValueError, "only one class"),
-    "no rows of queries": (lambda: pose(RELEVANT, AP, QID, rows=np.arange(0)), ValueError, "only one class"),
-    "rows of one class": (lambda: pose(RELEVANT, AP, rows=np.array([0, 2])), ValueError, "only one class"),
-    "a query of NaN": (lambda: pose(RELEVANT, AP, [1.0, 1, 2, np.nan, 3, 3]), ValueError, r"qid\[3\] is nan"),
-    "too few queries": (lambda: pose(RELEVANT, AP, [1, 1, 2]), ValueError, r"qid has shape \(3,\)"),
-    "too many queries, with rows": (
-        lambda: pose(RELEVANT, AP, [1] * 9, rows=np.arange(4)), ValueError, r"qid has shape \(9,\)",
-    ),
-}  # fmt: skip
+    "one class in every query": (lambda: pose(RELEVANT, AP, RELEVANT), "every query has only one class"),
+    "no rows": (lambda: pose(RELEVANT, AP, rows=np.arange(0)), "only one class"),
+    "no rows of queries": (lambda: pose(RELEVANT, AP, QID, rows=np.arange(0)), "only one class"),
+    "rows of one class": (lambda: pose(RELEVANT, AP, rows=np.array([0, 2])), "only one class"),
+    "too many queries, with rows": (lambda: pose(RELEVANT, AP, [1] * 9, rows=np.arange(4)), r"qid has shape \(9,\)"),
+}
 
 
 @pytest.mark.parametrize("name", BAD)
 def test_what_cannot_be_posed_is_refused_with_the_reason(name: str) -> None:
-    action, kind, message = BAD[name]
-    with pytest.raises(kind, match=message):
+    action, message = BAD[name]
+    with pytest.raises(ValueError, match=message):
         action()

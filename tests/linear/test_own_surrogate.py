@@ -38,16 +38,13 @@ Y = (X[:, 0] + np.random.default_rng(1).normal(size=120) > 1.0).astype(int)
 QID = np.arange(120) % 5
 
 
-@pytest.mark.parametrize("prior", [None, np.ones(4)], ids=["no prior", "prior"])
 @pytest.mark.parametrize("qid", [None, QID], ids=["one query", "queries"])
-@pytest.mark.parametrize("solver", ["cutting-plane", "frank-wolfe"])
-def test_the_minimum_is_that_of_any_other_solver(solver: str, qid: Any, prior: Any) -> None:
-    model = rw.RankSVM("ap", C, surrogate=Squares(), solver=solver, tol=TOL, prior=prior).fit(X, Y, qid)
-    base = 0.0 if prior is None else prior
+def test_the_minimum_is_that_of_any_other_solver(qid: Any) -> None:
+    model = rw.RankSVM("ap", C, surrogate=Squares(), tol=TOL).fit(X, Y, qid)
 
     def objective(w: Any) -> Any:
         found = rw.evaluate(Squares(), X @ w, Y, "ap", qid=qid)
-        return 0.5 * np.sum((w - base) ** 2) + C * found.value, w - base + C * X.T @ found.gradient
+        return 0.5 * np.sum(w**2) + C * found.value, w + C * X.T @ found.gradient
 
     best = minimize(objective, np.zeros(4), jac=True, tol=1e-12).fun
     assert model.converged_

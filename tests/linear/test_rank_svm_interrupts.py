@@ -17,7 +17,6 @@ from rankwise.linear import task as task_module
 
 ATOL = 1e-9
 CS = [0.1, 1.0, 10.0, 100.0]
-SOLVERS = ["cutting-plane", "frank-wolfe", "subgradient"]
 Data = tuple[NDArray[np.float64], NDArray[np.int64]]
 Grouped = tuple[NDArray[np.float64], NDArray[np.int64], NDArray[np.int64]]
 Interrupt = Callable[[int], list[int]]
@@ -35,12 +34,11 @@ def digits(grouped: Grouped) -> Data:
     return grouped[:2]
 
 
-@pytest.mark.parametrize("solver", SOLVERS)
 @pytest.mark.parametrize("k", [3, 12])
-def test_ctrl_c_keeps_the_best_model_so_far(digits: Data, interrupt_at: Interrupt, solver: str, k: int) -> None:
+def test_ctrl_c_keeps_the_best_model_so_far(digits: Data, interrupt_at: Interrupt, k: int) -> None:
     X, y = digits
     count = interrupt_at(k)
-    model = rw.RankSVM(C=1000.0, solver=solver)
+    model = rw.RankSVM(C=1000.0)
     with pytest.raises(KeyboardInterrupt):
         model.fit(X, y)
     assert count[0] == k
@@ -65,16 +63,12 @@ def test_ctrl_c_before_anything_is_learnt_leaves_the_model_as_it_was(digits: Dat
         fresh.predict(X)
 
 
-@pytest.mark.parametrize("solver", SOLVERS)
-def test_time_and_calls_are_accounted_for(grouped: Any, interrupt_at: Interrupt, solver: str) -> None:
+def test_time_and_calls_are_accounted_for(grouped: Any, interrupt_at: Interrupt) -> None:
     X, y, qid = grouped
     count = interrupt_at(-1)
-    model = rw.RankSVM(C=1.0, solver=solver, tol=0.05).fit(X, y, qid)
+    model = rw.RankSVM(C=1.0, tol=0.05).fit(X, y, qid)
     timing = model.timing_
-    if solver == "frank-wolfe":  # a sweep is a call a query, then all queries at once
-        assert timing["calls"] == 12 * model.n_iter_
-    else:
-        assert timing["calls"] == count[0] * 6
+    assert timing["calls"] == count[0] * 6
     assert 0.0 < timing["inference"] < timing["inference"] + timing["products"] < timing["total"]
     assert model.history_["calls"][-1] == timing["calls"]
     for name in ("iteration", "primal", "dual", "gap", "planes", "calls", "seconds"):

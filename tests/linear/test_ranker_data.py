@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 from numpy.typing import NDArray
 from scipy.optimize import minimize
 from scipy.sparse import csr_matrix
+from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import PredefinedSplit
 
 import rankwise as rw
 from rankwise.linear import ranker_data, tuning
 from rankwise.linear.labels import Labels
-from rankwise.linear.pointwise import Classifier, LabelledRows
+from rankwise.linear.pointwise import Classifier
 from rankwise.linear.ranker_data import RankerData, refined_by
 from rankwise.linear.standardising import Standardised
 from rankwise.metrics import as_metric
@@ -36,41 +38,46 @@ def few(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(ranker_data, "_POSITIVES", 20)
 
 
+def searched(y: NDArray[np.bool_], qid: Any = None, seed: int = 0) -> NDArray[np.int64] | None:
+    return RankerData(Labels(y), qid, None, y).searched(seed)
+
+
 def test_few_samples_are_all_tried_on(data: Data) -> None:
-    given = RankerData(data[0], Labels(data[1]), None, None, data[1])
-    assert given.tried_on(0) is given
+    assert searched(data[1]) is None
 
 
 @pytest.mark.usefixtures("few")
-def test_of_one_query_a_stratified_part_is_tried_on(data: Data, tmp_path: Path) -> None:
-    X, y = data
-    np.save(tmp_path / "X.npy", X)
-    mapped = np.load(tmp_path / "X.npy", mmap_mode="r")
-    part = RankerData(mapped, Labels(y), None, None, y).tried_on(0)
-    assert part.relevant.size == 300
-    assert abs(part.relevant.mean() - y.mean()) < 0.005
-    assert type(part.X) is np.ndarray, "in memory"
-    again = RankerData(mapped, Labels(y), None, None, y).tried_on(1)
-    assert not np.array_equal(part.X, again.X)
+def test_of_one_query_a_stratified_part_is_tried_on(data: Data) -> None:
+    _, y = data
+    rows, again = searched(y), searched(y, seed=1)
+    assert rows is not None
+    assert np.unique(rows).size == 300
+    assert abs(y[rows].mean() - y.mean()) < 0.005
+    assert not np.array_equal(rows, again)
 
 
 @pytest.mark.usefixtures("few")
 def test_queries_stay_whole_in_the_part_that_is_tried_on(data: Data) -> None:
-    X, y = data
     qid = np.arange(900) % 30
-    part = RankerData(X, Labels(y), qid, None, y).tried_on(0)
-    assert part.qid is not None
-    assert part.relevant.size == 300
-    assert (np.unique(part.qid, return_counts=True)[1] == 30).all()
+    rows = searched(data[1], qid)
+    assert rows is not None
+    assert (np.unique(qid[rows], return_counts=True)[1] == 30).all()
+    assert rows.size == 300
 
 
 @pytest.mark.usefixtures("few")
 def test_a_part_with_nothing_to_rank_is_not_taken(data: Data) -> None:
+    one_large_query_ranks = np.where(np.arange(900) < 800, 0, np.arange(900))
+    assert searched(data[1], one_large_query_ranks) is None
+
+
+@pytest.mark.usefixtures("few")
+def test_a_memory_map_is_tried_on_in_memory(data: Data, tmp_path: Path) -> None:
     X, y = data
-    given = RankerData(
-        X, Labels(y), np.where(np.arange(900) < 800, 0, np.arange(900)), None, y
-    )  # one large query ranks
-    assert given.tried_on(0) is given
+    np.save(tmp_path / "X.npy", X)
+    mapped, plain = rw.LinearRanker(cv=2), rw.LinearRanker(cv=2).fit(X, y)
+    mapped.fit(np.load(tmp_path / "X.npy", mmap_mode="r"), y)
+    np.testing.assert_array_equal(mapped.report_.folds, plain.report_.folds)
 
 
 @pytest.mark.usefixtures("few")
@@ -85,10 +92,9 @@ def test_the_ranker_is_fitted_to_all_samples_with_strengths_found_on_a_part(data
 
 def test_half_the_weight_on_twice_the_samples_is_the_same_fit(data: Data) -> None:
     X, y = data
-    once = Classifier(LabelledRows(Standardised(X), y, np.ones(900), "logistic"), "logistic").fit(0.01)
-    twice = Classifier(
-        LabelledRows(Standardised(np.vstack([X, X])), np.tile(y, 2), np.full(1800, 0.5), "logistic"), "logistic"
-    ).fit(0.01)
+    once = Classifier(Standardised(X), y, np.ones(900), "logistic").fit(0.01)
+    doubled = Standardised(np.vstack([X, X]))
+    twice = Classifier(doubled, np.tile(y, 2), np.full(1800, 0.5), "logistic").fit(0.01)
     np.testing.assert_allclose(once, twice, rtol=1e-6)
 
 
@@ -96,29 +102,16 @@ def test_half_the_weight_on_twice_the_samples_is_the_same_fit(data: Data) -> Non
 def test_balanced_classes_weigh_the_same(data: Data, loss: str) -> None:
     X, y = data
     weights = np.where(y, 0.5 * 900 / y.sum(), 0.5 * 900 / (~y).sum())
-    found = Classifier(LabelledRows(Standardised(X), y, np.ones(900), loss), loss).fit(0.1)
-    np.testing.assert_allclose(
-        found, Classifier(LabelledRows(Standardised(X), y, weights, loss[9:]), loss[9:]).fit(0.1), rtol=1e-6
-    )
+    found = Classifier(Standardised(X), y, np.ones(900), loss).fit(0.1)
+    wanted = Classifier(Standardised(X), y, weights, loss.removeprefix("balanced ")).fit(0.1)
+    np.testing.assert_allclose(found, wanted, rtol=1e-6)
 
 
-@pytest.mark.parametrize(("loss", "C"), [("logistic", 0.05), ("squared hinge", 0.002)])
-def test_a_classifier_is_that_of_scikit_learn(data: Data, loss: str, C: float) -> None:
-    from sklearn.linear_model import LogisticRegression
-
+def test_the_logistic_regression_is_that_of_scikit_learn(data: Data) -> None:
     X, y = data
-    features = Standardised(X)
-    found = Classifier(LabelledRows(features, y, np.ones(900), loss), loss).fit(C)
-    if loss == "logistic":
-        expected = LogisticRegression(C=C, tol=1e-10, max_iter=10_000).fit((X - X.mean(axis=0)) / X.std(axis=0), y)
-        np.testing.assert_allclose(found, expected.coef_[0], rtol=1e-3, atol=1e-5)
-    else:  # LinearSVC penalises its intercept: the slope at the minimum says as much
-        scaled, sign = (X - X.mean(axis=0)) / X.std(axis=0), np.where(y, 1.0, -1.0)
-        intercepts = np.linspace(-2.0, 2.0, 4001)
-        short = np.maximum(1.0 - sign * (scaled @ found + intercepts[:, None]), 0.0)
-        best = int(np.argmin((short**2).sum(axis=1)))
-        slope = found / C - 2.0 * (short[best] * sign) @ scaled
-        assert np.abs(slope).max() < 1e-2 * np.abs(found / C).max()
+    found = Classifier(Standardised(X), y, np.ones(900), "logistic").fit(0.05)
+    expected = LogisticRegression(C=0.05, tol=1e-10, max_iter=10_000).fit((X - X.mean(axis=0)) / X.std(axis=0), y)
+    np.testing.assert_allclose(found, expected.coef_[0], rtol=1e-3, atol=1e-5)
 
 
 def test_folds_that_the_metric_cannot_judge_are_refused(data: Data) -> None:
@@ -147,10 +140,11 @@ def test_folds_without_copies_of_their_own_find_the_same(
 
 
 @pytest.mark.parametrize("loss", ["logistic", "squared hinge"])
-def test_on_a_path_of_sparse_data_every_fit_reaches_its_minimum(rng: np.random.Generator, loss: str) -> None:
-    X = csr_matrix((rng.random((3000, 60)) < 0.1).astype(float))
+@pytest.mark.parametrize("form", [csr_matrix, np.asarray], ids=["sparse", "dense"])
+def test_on_a_path_every_fit_reaches_its_minimum(rng: np.random.Generator, form: Any, loss: str) -> None:
+    X = form((rng.random((3000, 60)) < 0.1).astype(float))
     y = X @ rng.normal(size=60) + rng.normal(size=3000) > 2.5
-    path = Classifier(LabelledRows(Standardised(X), y, np.ones(3000), loss), loss)
+    path = Classifier(Standardised(X), y, np.ones(3000), loss)
     for C in (0.004, 0.016, 0.0625, 0.25, 1.0):
         path.fit(C)
         best = minimize(lambda v, C=C: path._at(v, C)[:2], path.point, jac=True, tol=1e-14).fun

@@ -10,9 +10,8 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 from numpy.typing import NDArray
-from sklearn.datasets import load_breast_cancer, load_diabetes, load_digits, load_iris, load_wine
-from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import MaxAbsScaler, StandardScaler
+from sklearn.datasets import load_breast_cancer, load_digits, load_wine
+from sklearn.preprocessing import StandardScaler
 
 import rankwise as rw
 from rankwise.linear.scales import check_scales
@@ -36,18 +35,11 @@ def test_scales_far_apart_are_told_of_with_the_remedy(form: str) -> None:
     assert [warning.filename for warning in found] == [__file__]
 
 
-@pytest.mark.parametrize("refit", [True, "average"])
-def test_a_search_warns_once(refit: Any) -> None:
-    model = rw.RankSVMCV(Cs=[1e-4, 1e-3], cv=2, max_iter=20, tol=0.5, refit=refit)
+def test_a_search_warns_once() -> None:
+    model = rw.RankSVMCV(Cs=[1e-4, 1e-3], cv=2, max_iter=20, tol=0.5)
     with pytest.warns(UserWarning, match=APART.format("StandardScaler", "RankSVMCV")) as found:
         model.fit(X, Y)
     assert [warning.filename for warning in found] == [__file__]
-
-
-def test_the_remedies_work() -> None:
-    make_pipeline(StandardScaler(), rw.RankSVM()).fit(X, Y)
-    make_pipeline(MaxAbsScaler(), rw.RankSVM()).fit(sp.csr_array(X), Y)
-    rw.LinearRanker(cv=2).fit(X, Y)
 
 
 def is_told(samples: Any) -> bool:
@@ -69,18 +61,11 @@ def normal(size: int) -> NDArray[np.float64]:
 
 USUAL: dict[str, Any] = {
     "digits": load_digits().data,
-    "iris": load_iris().data,
-    "diabetes": load_diabetes().data,
     "standardised": StandardScaler().fit_transform(load_breast_cancer().data),
-    "rare categories": one_hot(5000, 60),
     "rare categories beside standardised": np.column_stack([one_hot(5000, 60), RNG.normal(size=(5000, 5))]),
-    "standardised rare categories": StandardScaler().fit_transform(one_hot(5000, 60)),
     "sparse categories": sp.csr_array(one_hot(5000, 60)),
     "few entries": sp.random_array((5000, 3000), density=1e-3, format="csr", random_state=1, data_sampler=normal),
     "heavy tails": RNG.lognormal(sigma=1.5, size=(5000, 20)),
-    "ages, years and flags": np.column_stack(
-        [RNG.integers(18, 90, 500), RNG.integers(1900, 2020, 500), np.arange(500) % 2]
-    ),
     "constant columns": np.column_stack([RNG.normal(size=500), np.full(500, 1e9), np.zeros(500), np.full(500, 1e-9)]),
     "constant but for rounding": np.column_stack([RNG.normal(size=500), 0.1 + 1e-17 * np.arange(500)]),
     "one feature": 1e9 * RNG.normal(size=(500, 1)),
@@ -114,12 +99,11 @@ def test_of_many_rows_some_are_looked_at(tmp_path: Path) -> None:
     assert is_told(sp.csr_array(many))
 
 
-@pytest.mark.parametrize("solver", ["cutting-plane", "frank-wolfe", "subgradient"])
 @pytest.mark.parametrize("scale", [1e-3, 1e-5])
-def test_a_C_of_which_0_is_within_the_tolerance_still_ranks(solver: str, scale: float) -> None:
+def test_a_C_of_which_0_is_within_the_tolerance_still_ranks(scale: float) -> None:
     samples = scale * RNG.normal(size=(120, 3))
     labels = (samples[:, 0] > 0.0).astype(int)
-    model = rw.RankSVM(C=10.0, solver=solver).fit(samples, labels)
+    model = rw.RankSVM(C=10.0).fit(samples, labels)
     assert model.gap_ <= model.tol
     assert rw.metrics.average_precision(model.decision_function(samples), labels) > 0.9
 

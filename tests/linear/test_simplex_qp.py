@@ -122,12 +122,6 @@ def test_it_ends_where_no_tolerance_can_be_met(name: str, rng: np.random.Generat
         assert value_of(Q, c, alpha) >= value_of(Q, c, start)
 
 
-def test_an_optimal_start_is_returned_as_it_is(rng: np.random.Generator) -> None:
-    Q, c = FAMILIES["full rank"](rng, 20)
-    alpha = maximise(Q, c, np.eye(20)[0], 1e-10)
-    np.testing.assert_array_equal(maximise(Q, c, alpha, 1e-9), alpha)
-
-
 @pytest.mark.parametrize(("rank", "n"), [(6, 60), (300, 130)], ids=["few in use", "many in use"])
 def test_weights_follow_planes_that_are_added_one_by_one(rank: int, n: int, rng: np.random.Generator) -> None:
     normals, offsets = 30.0 * rng.normal(size=(n, rank)) / np.sqrt(rank), rng.random(n)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import tracemalloc
-from threading import Event
 from typing import Any
 
 import numpy as np
@@ -13,10 +12,11 @@ from sklearn.model_selection import PredefinedSplit
 
 import rankwise as rw
 from rankwise.linear.candidates import HINGE, Part, Samples
+from rankwise.linear.cross_validation import Stop
 from rankwise.linear.labels import Labels
-from rankwise.linear.objective import Objective
 from rankwise.linear.path import natural_C
-from rankwise.linear.pointwise import Classifier, LabelledRows
+from rankwise.linear.pointwise import Classifier
+from rankwise.linear.ranker_data import RankerData
 from rankwise.linear.standardising import RowSpace, Standardised, standardise
 
 pytestmark = pytest.mark.usefixtures("short_search")
@@ -54,7 +54,6 @@ def test_products_are_those_of_the_features_in_other_coordinates(given: Any, rng
         np.testing.assert_allclose(rows.scores(v), plain.scores(w), atol=RTOL * D)
         assert v @ rows.combine(h) == pytest.approx(w @ plain.combine(h), rel=1e-9, abs=RTOL * D * N)
         np.testing.assert_allclose(rows.as_given(v), plain.as_given(w), rtol=1e-6, atol=1e-9 * np.abs(plain.rate).max())
-    np.testing.assert_allclose(rows.rows(np.arange(9, 2, -1)).scores(v), rows.scores(v)[9:2:-1], atol=RTOL)
     np.testing.assert_allclose(rows.gram(h**2), np.stack([rows.combine(h**2 * rows.scores(e)) for e in np.eye(N)]))
 
 
@@ -62,10 +61,12 @@ def test_fits_reach_the_minimum_of_the_same_problem(given: Any) -> None:
     y = labels_of(given)
     found = []
     for features in (standardise(given), Standardised(given)):
-        part = Part(Samples(features, Labels(y), np.ones(N), rw.AveragePrecision()), None, Event())
+        part = Part(
+            Samples(features, RankerData(Labels(y), None, None, y), np.ones(N), rw.AveragePrecision()), None, Stop()
+        )
         C = 100.0 * natural_C(part.risk())
         coef = next(part.starts(HINGE, (C,)))
-        classifier = Classifier(LabelledRows(features, y, np.ones(N), "logistic"), "logistic")
+        classifier = Classifier(features, y, np.ones(N), "logistic")
         classifier.fit(0.01)
         found.append((C, classifier._at(classifier.point, 0.01).value, features.scores(coef)))
     assert found[0][0] == pytest.approx(found[1][0], rel=1e-9)
@@ -102,11 +103,3 @@ def test_a_wide_fit_takes_less_than_its_features(rng: np.random.Generator) -> No
         assert tracemalloc.get_traced_memory()[1] < 0.7 * X.nbytes
     finally:
         tracemalloc.stop()
-
-
-def test_a_query_alone_has_the_rows_of_the_whole(rng: np.random.Generator) -> None:
-    X, y, qid = rng.normal(size=(N, D)), rng.random(N) < 0.4, np.arange(N) % 3
-    part = Part(Samples(standardise(X), Labels(y), np.ones(N), rw.AUC(), qid), None, Event())
-    v, whole = rng.normal(size=N), part.risk()
-    assert isinstance(whole, Objective)
-    assert sum(w * one.evaluate(v).risk for w, one in whole.queries()) == pytest.approx(whole.evaluate(v).risk)

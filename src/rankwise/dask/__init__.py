@@ -18,7 +18,6 @@ except ModuleNotFoundError as error:
 
 from rankwise.dask.cluster import SchedulerLostError
 from rankwise.dask.functions import average_precision, structured_hinge
-from rankwise.dask.linear_ranker import DaskLinearRanker
 from rankwise.dask.rank_svm import DaskRankSVM
 
-__all__ = ["DaskLinearRanker", "DaskRankSVM", "SchedulerLostError", "average_precision", "structured_hinge"]
+__all__ = ["DaskRankSVM", "SchedulerLostError", "average_precision", "structured_hinge"]

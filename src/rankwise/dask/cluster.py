@@ -1,8 +1,7 @@
-"""The cluster: its client, what a computation holds there, and parts as futures.
+"""The cluster: its client, what a computation holds there, and partitions as futures.
 
-States stay on the workers, and only replies come back. The scheduler knows every task with all its inputs, including
-messages. So if a worker dies, Dask repeats what is lost. Replies do not depend on the worker and are added up in the
-order of parts, so the result stays the same.
+States stay on the workers, and only replies come back. The scheduler knows every task with all its inputs, so if a
+worker dies, Dask repeats what is lost. Replies are added up in the order of partitions, so the result stays the same.
 """
 
 from __future__ import annotations
@@ -17,11 +16,9 @@ from distributed import Client, Future, get_client
 
 from rankwise.distributed.exchange import Each, Function, Traffic, add_all, size_of
 
-__all__ = ["Futures", "Hold", "SchedulerLostError", "as_client", "clear", "holding"]
-
 # If there are more replies than this, workers add them up in groups of this size.
 _FAN_IN = 16
-# A message with more bytes is sent once and copied from worker to worker.
+# An argument with more bytes is sent once and copied from worker to worker.
 _SMALL = 1 << 12
 
 
@@ -45,8 +42,8 @@ class SchedulerLostError(ConnectionError):
 class Hold:
     """A client that knows every future it has given out, as long as it lives.
 
-    The exception of a failed fit keeps the frames of the fit, and these its futures. So futures are released by name
-    here, not by garbage collection. Futures of the user's collections are never touched: each counts on its own.
+    The exception of a failed fit keeps the frames of the fit, and these its futures. So futures are released here, not
+    by garbage collection. Futures of the user's collections are never touched.
     """
 
     def __init__(self, client: Client) -> None:
@@ -60,11 +57,6 @@ class Hold:
     def compute(self, delayed: Sequence[Any]) -> list[Future]:
         """See `Client.compute`."""
         return self._held(self.client.compute(delayed))
-
-    def gather(self, futures: Sequence[Future]) -> list[Any]:
-        """See `Client.gather`."""
-        found: list[Any] = self.client.gather(futures)
-        return found
 
     def give(self, futures: Iterable[Future]) -> None:
         """Leave some futures to the caller, who releases them."""
@@ -132,13 +124,13 @@ def clear(client: Client) -> Iterator[None]:
 
 
 class Futures:
-    """Parts on a cluster, as an `Exchange`: for each part, one future for its state and one for its data."""
+    """Partitions on a cluster, as an `Exchange`: for each, one future for its state and one for its data."""
 
     def __init__(
         self, hold: Hold, states: Sequence[Future], data: Sequence[Future] = (), traffic: Traffic | None = None
     ) -> None:
         self.hold, self.states, self.data = hold, list(states), list(data)
-        self.traffic = Traffic() if traffic is None else traffic
+        self.traffic = traffic or Traffic()
 
     def derive(self, function: Function, *args: Any, reads: bool = False) -> Futures:
         """See `Exchange`."""
@@ -152,34 +144,29 @@ class Futures:
             while len(replies) > _FAN_IN:
                 groups = [replies[k : k + _FAN_IN] for k in range(0, len(replies), _FAN_IN)]
                 replies = self.hold.map(add_all, groups, key=_keys("add", len(groups)))
-            found = self.hold.gather(replies)
+            found = self.hold.client.gather(replies)
         self.traffic.rounds += 1
         self.traffic.received += size_of(found)
         return add_all(found)
 
     def _submit(self, function: Function, args: tuple[Any, ...], reads: bool) -> list[Future]:
-        shared = tuple(None if isinstance(one, Each) else one for one in args)
-        own = {at: one for at, one in enumerate(args) if isinstance(one, Each)}
         self.traffic.sent += size_of(args)
         step = args[0] if args and callable(args[0]) else function  # what portions do, such as "count"
-        name, n, message = step.__name__.strip("_"), len(self.states), shared
-        if size_of(shared) > _SMALL:
-            (message,) = self.hold.map(_hold, [shared], key=_keys(f"{name}-message", 1))
-        columns = [*([self.data] if reads else []), self.states, [message] * n, *own.values()]
-        return self.hold.map(_carry_out, *columns, function=function, own_at=tuple(own), key=_keys(name, n))
+        name = step.__name__.strip("_")
+        columns = [self.data] * reads + [self.states] + [self._column(one, name) for one in args]
+        return self.hold.map(function, *columns, key=_keys(name, len(self.states)))
+
+    def _column(self, argument: Any, name: str) -> list[Any]:
+        """Return an argument for each part."""
+        if isinstance(argument, Each):
+            return argument
+        if size_of(argument) > _SMALL:
+            (argument,) = self.hold.map(_same, [argument], key=_keys(f"{name}-message", 1))
+        return [argument] * len(self.states)
 
 
-def _hold(args: tuple[Any, ...]) -> tuple[Any, ...]:
-    return args
-
-
-def _carry_out(*given: Any, function: Function, own_at: tuple[int, ...]) -> Any:
-    """Call the function; given: data and state, what all parts get, and what this part gets at the places `own_at`."""
-    *before, message = given[: len(given) - len(own_at)]
-    args = list(message)
-    for at, own in zip(own_at, given[len(before) + 1 :], strict=True):
-        args[at] = own
-    return function(*before, *args)
+def _same(argument: Any) -> Any:
+    return argument
 
 
 def _keys(name: str, n: int) -> list[str]:

@@ -11,8 +11,6 @@ from dask.base import tokenize
 from dask.highlevelgraph import HighLevelGraph
 from numpy.typing import NDArray
 
-__all__ = ["aligned", "as_dask_array", "check_dimensions", "feature_names", "is_frame", "partitions"]
-
 
 def is_frame(X: Any) -> bool:
     """Return whether X is a Dask dataframe or series."""
@@ -27,39 +25,32 @@ def feature_names(X: Any) -> NDArray[Any] | None:
     return names if all(isinstance(name, str) for name in names) else None
 
 
-def partitions(values: Any, name: str) -> list[Any]:
-    """Return one delayed object per partition, with whole rows."""
-    if isinstance(values, da.Array):
-        if values.ndim == 2 and values.numblocks[1] > 1:
-            values = values.rechunk({1: -1})
-        found: list[Any] = values.to_delayed().ravel().tolist()
-    elif is_frame(values):
-        found = list(values.to_delayed(optimize_graph=False))  # optimising would join partitions of narrow columns
-    else:
+def partitions(values: Any, name: str, ndim: int = 1) -> list[Any]:
+    """Return one delayed object per partition, with whole rows, of a Dask array or dataframe of so many dimensions."""
+    if not isinstance(values, da.Array) and not is_frame(values):
         kind = type(values).__name__
         remedy = "for data in memory, use rankwise.RankSVM or dask.array.from_array"
         raise TypeError(f"{name} must be a Dask array or dataframe, got {kind}; {remedy}")
+    if values.ndim != ndim:
+        what, remedy = ("one", f"one column, or {name}.ravel()") if ndim == 1 else ("two", "a column for each feature")
+        raise ValueError(f"{name} must be {what}-dimensional, got {values.ndim} dimensions; pass {remedy}")
+    if is_frame(values):
+        found = list(values.to_delayed(optimize_graph=False))  # optimising would join partitions of narrow columns
+    else:
+        whole = values.rechunk({1: -1}) if ndim == 2 and values.numblocks[1] > 1 else values
+        found = whole.to_delayed().ravel().tolist()
     if not found:
         raise ValueError(f"{name} has no partitions; pass data with at least one")
     return found
 
 
-def check_dimensions(values: Any, name: str, n: int = 1) -> None:
-    """Refuse a Dask array or dataframe that does not have n dimensions."""
-    if getattr(values, "ndim", n) != n:
-        what, remedy = ("one", f"one column, or {name}.ravel()") if n == 1 else ("two", "a column for each feature")
-        raise ValueError(f"{name} must be {what}-dimensional, got {values.ndim} dimensions; pass {remedy}")
-
-
 def aligned(values: Any, X: Any, name: str, beside: str = "X") -> list[Any]:
     """Return partitions of labels that match those of X; rechunk if both sizes are known and differ."""
-    check_dimensions(values, name)
-    if isinstance(values, da.Array) and isinstance(X, da.Array) and values.chunks[0] != X.chunks[0]:
+    if all(isinstance(one, da.Array) for one in (values, X)) and values.ndim == 1 and values.chunks[0] != X.chunks[0]:
         known = not np.isnan([*values.chunks[0], *X.chunks[0]]).any()
-        if known and sum(values.chunks[0]) != sum(X.chunks[0]):
+        if known and values.shape[0] != X.shape[0]:
             raise ValueError(
-                f"{name} has {sum(values.chunks[0])} entries, but {beside} has {sum(X.chunks[0])} rows; pass one per "
-                "row"
+                f"{name} has {values.shape[0]} entries, but {beside} has {X.shape[0]} rows; pass one per row"
             )
         if known:
             values = values.rechunk((X.chunks[0],))

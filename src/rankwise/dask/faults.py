@@ -11,8 +11,6 @@ from scipy import sparse
 
 from rankwise.arguments import NotFiniteError, first_true
 
-__all__ = ["Fault", "fault_of", "fault_of_features"]
-
 # Errors of one machine about one entry begin with its place, such as qid[3].
 _PLACE = re.compile(r"(\w+)\[(\d+)\]")
 _KINDS = (NotFiniteError, TypeError, ValueError)

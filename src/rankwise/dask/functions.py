@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -13,11 +13,12 @@ from numpy.typing import NDArray
 from rankwise.arguments import check_empty, check_known, raise_not_finite
 from rankwise.dask.cluster import holding
 from rankwise.dask.collections import as_dask_array
-from rankwise.dask.labels import Labelled, judge, read_queries
 from rankwise.dask.loading import load_vectors
-from rankwise.dask.task import Layout, Loaded, gradient_of, load, pose_parts
+from rankwise.dask.partition import Scored, gradient_of, score
+from rankwise.dask.plan import Counts, Labelled, Meaning, tabulate
+from rankwise.dask.task import pose
 from rankwise.distributed.exchange import Exchange, Joined
-from rankwise.distributed.part import Members, Part, divide, totals_of
+from rankwise.distributed.part import Members, Part, divide
 from rankwise.distributed.standings import stand
 from rankwise.documenting import documented
 from rankwise.metrics.base import EMPTY, Metric, counted_as, mean_of
@@ -25,8 +26,6 @@ from rankwise.metrics.loss import Loss
 from rankwise.metrics.registry import LossLike, as_loss, as_metric, per_query
 from rankwise.surrogates import Hinge
 from rankwise.surrogates.base import Result
-
-__all__ = ["average_precision", "structured_hinge"]
 
 
 @documented
@@ -43,7 +42,8 @@ def structured_hinge(
     """Compute the structured hinge of scores that are spread over several machines.
 
     The value and the gradient are those of `rankwise.structured_hinge` of all scores together. They are exact, not
-    averages over workers.
+    averages over workers. A `SchedulerLostError` says that the scheduler cannot be reached, and other errors in which
+    partition and row of all something is wrong.
 
     Parameters
     ----------
@@ -52,8 +52,7 @@ def structured_hinge(
     {loss}
     qid : dask Array or Series of shape (n_samples,), optional
         Query of each sample, in any order over any partitions. By default all samples form one query.
-    scale : float, default 1.0
-        Weight of the loss against the margin.
+    {scale}
     {empty}
     client : distributed.Client, optional
         Dask client to use. The default is the current one.
@@ -62,15 +61,6 @@ def structured_hinge(
     -------
     Result
         `value`, `gradient` (a Dask array with the partitions of the scores) and `loss`.
-
-    Raises
-    ------
-    SchedulerLostError
-        If the Dask scheduler can no longer be reached, or if the client is closed.
-    TypeError
-        If the data are not Dask collections, or not numbers.
-    ValueError
-        If a score is not finite, or if the partitions do not match.
 
     See Also
     --------
@@ -97,18 +87,18 @@ def structured_hinge(
     return Result(value, as_dask_array(blocks, rows.tolist(), np.empty(0)), lost)
 
 
-def hinge_of(exchange: Exchange, loss: Loss, hinge: Hinge, empty: str) -> tuple[Any, float, float, NDArray[np.int64]]:
-    """Return parts with gradients, J, Δ and the number of rows of each part, for parts whose data are scores."""
-    labels, rows = judge(exchange)
-    task, table = pose_parts(labels, rows.size, loss, hinge, may_be_empty=True)
+def hinge_of(labels: Exchange, loss: Loss, hinge: Hinge, empty: str) -> tuple[Any, float, float, NDArray[np.int64]]:
+    """Return partitions with gradients, J, Δ and the number of rows of each, for partitions whose data are scores."""
+    counts = Counts.of(labels)
+    task, table = pose(labels, counts, Meaning.to_metric(counts), loss, hinge, may_be_empty=True)
     if empty == "error" and not table.share.all():
         which = "the query" if table.ids.size == 1 else f"query {table.ids[int(np.argmin(table.share))]}"
         raise ValueError(f"{which} has nothing to rank; remove it, or pass empty='zero' or empty='skip'")
     factor = 1.0 if empty == "skip" else task.n_queries / max(table.ids.size, 1)
-    parts, risks = task.solve(task.exchange.derive(_load, reads=True))
-    parts = parts.derive(_gradient, risks.each, hinge, factor)
-    value, lost = risks.total(*parts.ask(getattr, "sums"))
-    return parts, factor * value, factor * lost, rows
+    parts, value, lost, each = task.solve(task.exchange.derive(score, reads=True))
+    parts = parts.derive(_gradient, each, factor)
+    of_parts, lost_in_parts = parts.ask(getattr, "sums")
+    return parts, factor * (value + of_parts), factor * (lost + lost_in_parts), counts.rows
 
 
 @documented
@@ -124,7 +114,7 @@ def average_precision(
     """Compute the average precision of scores that are spread over several machines.
 
     The value is that of `rankwise.metrics.average_precision` of all scores together. It is exact, not an average over
-    workers.
+    workers. Errors are those of `structured_hinge`.
 
     Parameters
     ----------
@@ -141,15 +131,6 @@ def average_precision(
     -------
     float
         Average precision, averaged over the queries, from 0 to 1. Higher is better.
-
-    Raises
-    ------
-    SchedulerLostError
-        If the Dask scheduler can no longer be reached, or if the client is closed.
-    TypeError
-        If the data are not Dask collections, or not numbers.
-    ValueError
-        If a score is not finite, or if the partitions do not match.
 
     See Also
     --------
@@ -171,10 +152,10 @@ def average_precision(
         return precision_of(load_vectors(hold, scores, relevant, qid), metric, empty)
 
 
-def precision_of(exchange: Exchange, metric: Metric, empty: str) -> float:
-    """Return the mean AP of parts whose data are scores."""
-    labels = judge(exchange)[0].derive(_as_binary)
-    table = read_queries(labels, may_be_empty=True)
+def precision_of(labels: Exchange, metric: Metric, empty: str) -> float:
+    """Return the mean AP of partitions whose data are scores."""
+    counts = Counts.of(labels)
+    table = tabulate(counts, Meaning.to_metric(counts), may_be_empty=True)
     shared = table.ids[table.spans]
     values: NDArray[np.float64] = labels.ask(_values, shared, metric.k, reads=True).values
     standings = stand(labels.derive(_divide, shared, reads=True)) if shared.size else []
@@ -188,33 +169,25 @@ def precision_of(exchange: Exchange, metric: Metric, empty: str) -> float:
 
 @dataclass(frozen=True)
 class _Done:
-    """A part with its gradient. sums: its contributions to risk and loss, and its sums of large queries."""
+    """A partition with its gradient. sums: its contributions to risk and loss."""
 
-    sums: tuple[float, float, list[float]]
+    sums: tuple[float, float]
     gradient: NDArray[np.float64]
 
 
-def _load(scores: NDArray[np.float64], state: Layout) -> Loaded:
-    return load(state, scores)
-
-
-def _gradient(state: Loaded, gathered: NDArray[np.float64] | None, hinge: Hinge, factor: float) -> _Done:
-    value, lost, gradient = gradient_of(state, gathered, hinge)
-    return _Done((value, lost, totals_of(state)), factor * gradient)
-
-
-def _as_binary(state: Labelled) -> Labelled:
-    return replace(state, truth=state.relevant)
+def _gradient(state: Scored, of_client: NDArray[np.float64] | None, factor: float) -> _Done:
+    value, lost, gradient = gradient_of(state, of_client)
+    return _Done((value, lost), factor * gradient)
 
 
 def _values(scores: NDArray[np.float64], state: Labelled, shared: NDArray[Any], k: int | None) -> Joined:
-    """Return the values of queries that are only in this part."""
+    """Return the values of queries that are only in this partition."""
     raise_not_finite(scores)
     own = ~np.isin(state.ids, shared)
-    return Joined(per_query("ap", scores[own], state.truth[own], state.ids[own], k=k, empty="skip")[1])
+    return Joined(per_query("ap", scores[own], state.y[own] > 0, state.ids[own], k=k, empty="skip")[1])
 
 
 def _divide(scores: NDArray[np.float64], state: Labelled, shared: NDArray[Any]) -> Part:
-    """Return a part with its portions of queries that are in several parts."""
+    """Return a partition with its portions of queries that are in several partitions."""
     rows = [np.flatnonzero(state.ids == one) for one in shared]
-    return divide(Part(scores), [Members(own, np.flatnonzero(state.truth[own]), 0, own.size) for own in rows])
+    return divide(Part(scores), [Members(own, np.flatnonzero(state.y[own] > 0), 0, own.size) for own in rows])

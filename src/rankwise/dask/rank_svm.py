@@ -1,31 +1,55 @@
-"""DaskRankSVM: RankSVM for samples on several machines."""
+"""DaskRankSVM: RankSVM for samples on several machines, with lazy predictions."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from contextlib import closing
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
+from dask import delayed
+from distributed import Client
+from numpy.typing import NDArray
+from sklearn.base import clone
+from sklearn.utils.validation import check_is_fitted
 
-from rankwise.dask.base import DaskRanker, like_local
-from rankwise.dask.cluster import Hold, SchedulerLostError, holding
-from rankwise.dask.labels import label
-from rankwise.dask.loading import load_parts
-from rankwise.dask.task import DaskObjective, pose_parts
-from rankwise.linear.features import Vector
-from rankwise.linear.prior import Prior, as_coefficients
+from rankwise.dask.cluster import Hold, SchedulerLostError, as_client, holding
+from rankwise.dask.collections import as_dask_array, feature_names, is_frame, partitions
+from rankwise.dask.faults import fault_of_features
+from rankwise.dask.loading import check_types, load_parts
+from rankwise.dask.plan import Counts, Meaning
+from rankwise.dask.task import DaskObjective, pose
+from rankwise.documenting import documented
+from rankwise.linear.base import between, ranks_of
+from rankwise.linear.cutting_plane import Settings, cutting_plane
+from rankwise.linear.features import INTERCEPT, Vector
 from rankwise.linear.rank_svm import RankSVM
-from rankwise.linear.solvers import Settings
 from rankwise.metrics.loss import Loss
 from rankwise.progress import Progress
-from rankwise.surrogates import Surrogate
 
-__all__ = ["DaskRankSVM"]
+# What the local ranker's methods say of data, and what is said here.
+_WORDS = (
+    ("array-like or sparse matrix", "dask Array or DataFrame"),
+    ("array-like", "dask Array or Series"),
+    ("ndarray", "dask Array"),
+    ("\n        RankSVM\n", "\n        DaskRankSVM\n"),
+)
+Method = TypeVar("Method", bound=Callable[..., Any])
 
 
-@like_local
+def like_local(method: Method) -> Method:
+    """Give a method the docstring of the local ranker's, in words for Dask collections."""
+    text = getattr(RankSVM, method.__name__).__doc__ or ""
+    for said, here in _WORDS:
+        text = text.replace(said, here)
+    method.__doc__ = text
+    return method
+
+
+@documented
 @dataclass(eq=False, repr=False)
-class DaskRankSVM(DaskRanker, RankSVM):
+class DaskRankSVM(RankSVM):
     """Linear ranking SVM for a ranking loss, on Dask arrays or dataframes.
 
     It solves the same problem as `RankSVM`, with the same solver and the same result, for any partitioning and without
@@ -35,14 +59,13 @@ class DaskRankSVM(DaskRanker, RankSVM):
 
     Parameters
     ----------
-    loss, C, solver, method, tol, max_iter, scale, surrogate, prior, fit_intercept : optional
-        As in `RankSVM`, but "frank-wolfe" supports only a single query, and the prior must be coefficients.
-    warm_start : bool, default False
-        Whether a further call of `fit` starts at the coefficients of the last one, or at those of partial_.
+    loss, C, method, tol, max_iter, scale, surrogate, fit_intercept : optional
+        As in `RankSVM`.
     n_threads : int, default 1
         Not used. Dask decides how many threads work.
-    random_state, verbose : optional
-        As in `RankSVM`.
+    {verbose}
+    warm_start : bool, default False
+        Whether a further call of `fit` starts at the coefficients of the last one, or at those of partial_.
     client : distributed.Client, optional
         Dask client to use. The default is the current one.
 
@@ -61,7 +84,6 @@ class DaskRankSVM(DaskRanker, RankSVM):
     See Also
     --------
     rankwise.RankSVM : The same ranker for data in memory.
-    DaskLinearRanker : Ranker on Dask that tunes itself, with only the metric to choose.
 
     Notes
     -----
@@ -87,18 +109,35 @@ class DaskRankSVM(DaskRanker, RankSVM):
     [1, 2]
     """
 
-    _local = RankSVM
-
     client: Any = field(default=None, kw_only=True)
 
+    @property
+    def client_(self) -> Client:
+        """Dask client of the ranker.
+
+        Returns
+        -------
+        distributed.Client
+            The client that was passed, or the current one.
+        """
+        return as_client(self.client)
+
+    def __sklearn_clone__(self) -> Any:
+        others = self.get_params(deep=False)
+        client = others.pop("client")  # a client cannot be copied
+        return type(self)(**{name: clone(value, safe=False) for name, value in others.items()}, client=client)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**super().__getstate__(), "client": None}
+
+    @like_local
     def fit(self, X: Any, y: Any, qid: Any = None, query_weight: Any = None) -> DaskRankSVM:
-        loss, solve = self._validated()
-        surrogate = self._surrogate()
+        loss = self._validated()
         if not self.warm_start:
             self.__dict__.pop("partial_", None)  # of an earlier fit
         try:
             with holding(self.client) as hold:
-                self._fit_on(hold, (X, y, qid, query_weight), loss, solve, surrogate)
+                self._fit_on(hold, loss, X, y, qid, query_weight)
         except SchedulerLostError as error:
             if hasattr(self, "partial_"):
                 more = "the best model so far is in partial_, and with warm_start=True a fit continues from there"
@@ -106,44 +145,114 @@ class DaskRankSVM(DaskRanker, RankSVM):
             raise
         return self
 
-    def _fit_on(self, hold: Hold, data: tuple[Any, ...], loss: Loss, solve: Any, surrogate: Surrogate) -> None:
-        parts, d = load_parts(hold, *data)
-        labels, self.classes_, rows = label(parts, data[2] is not None)
-        self._take_names(data[0], d)
-        task, _ = pose_parts(labels, rows.size, loss, surrogate)
-        prior = self._prior(d)
+    def _fit_on(self, hold: Hold, loss: Loss, X: Any, y: Any, qid: Any, query_weight: Any) -> None:
+        parts, d = load_parts(hold, X, y, qid, query_weight)
+        counts = Counts.of(parts)
+        meaning, self.classes_ = Meaning.to_ranker(counts, qid is not None)
+        self.n_features_in_, names = d, feature_names(X)
+        self.__dict__.pop("feature_names_in_", None)  # of an earlier fit
+        if names is not None:
+            self.feature_names_in_ = names
+        task, _ = pose(parts, counts, meaning, loss, self._surrogate())
         self.C_ = self._given_or_usual_C(DaskObjective(task, d))
         learns = bool(self.fit_intercept and loss.learns_intercept)
-        plain = objective = DaskObjective(task, d + learns, learns)
-        first = np.zeros(d + learns)
-        if prior is not None:
-            objective, first = plain.with_base(prior.coef, prior.intercept), prior.start(d + learns)
+        objective = DaskObjective(task, d + learns, learns)
+        before = self if hasattr(self, "coef_") else vars(self).get("partial_", self)
+        start = RankSVM._start(before, d + learns)
         best: list[Vector] = []
-        progress = Progress(f"DaskRankSVM {loss.name}, C={self.C_:.4g}") if self.verbose else None
-        report = None if progress is None else lambda step: progress.say(str(step))
-        start = self._start(d + learns, prior)
-        settings = Settings(float(self.tol), int(self.max_iter), start, report, self.random_state, best.append)
-        try:
-            result = solve(objective, self.C_, settings)
-            self.exchanged_ = vars(parts.traffic).copy()
-            self._adopt_parts(first + result.coef, plain)
-        except Exception:
-            if best:
-                self._keep_partial(first + best[-1])
-            raise
-        finally:
-            if progress is not None:
-                progress.close()
+        with closing(Progress(f"DaskRankSVM {loss.name}, C={self.C_:.4g}")) as progress:
+            report = (lambda step: progress.say(str(step))) if self.verbose else None
+            settings = Settings(float(self.tol), int(self.max_iter), start, report, best=best.append)
+            try:
+                result = cutting_plane(objective, self.C_, settings)
+                self.exchanged_ = vars(parts.traffic).copy()
+                self._take(result.coef)
+                if not learns and self.fit_intercept:
+                    self.intercept_ = np.array([-between(*objective.threshold_ends(result.coef))])
+            except Exception:
+                if best:
+                    self._take(best[-1])  # its intercept is 0 unless it was learnt
+                    self.partial_ = self.to_local()
+                    del self.coef_, self.intercept_
+                raise
         self.__dict__.pop("partial_", None)
         self._take_result(result)
 
-    def _start(self, n_coefs: int, prior: Prior | None) -> Vector | None:
-        is_partial = hasattr(self, "partial_") and not hasattr(self, "coef_")
-        return RankSVM._start(self.partial_ if is_partial else self, n_coefs, prior)
+    def _take(self, learnt: Vector) -> None:
+        d = self.n_features_in_
+        self.coef_ = learnt[None, :d].copy()
+        self.intercept_ = INTERCEPT * learnt[d:] if learnt.size > d else np.zeros(1)
 
-    def _prior(self, d: int) -> Prior | None:
-        if self.prior is None:
-            return None
-        if hasattr(self.prior, "fit"):
-            raise TypeError("on Dask, prior must be coefficients; fit the classifier yourself and pass its coef_")
-        return Prior(as_coefficients(self.prior, d), 0.0, np.empty(0))
+    def to_local(self) -> RankSVM:
+        """Convert to the ordinary ranker for data in memory.
+
+        The ordinary ranker predicts without Dask. Nothing is fitted again.
+
+        Returns
+        -------
+        RankSVM
+            The ordinary ranker, fitted.
+
+        Raises
+        ------
+        sklearn.exceptions.NotFittedError
+            If the ranker is not fitted.
+        """
+        check_is_fitted(self, "coef_")
+        model = RankSVM(**self._shared(RankSVM), verbose=self.verbose)
+        for name, value in vars(self).items():
+            if name.endswith("_") and not name.startswith("_") and name not in ("partial_", "exchanged_"):
+                setattr(model, name, value)
+        return model
+
+    @like_local
+    def decision_function(self, X: Any) -> Any:
+        return self._by_partition(X, "decision_function", np.dtype(np.float64))
+
+    @like_local
+    def predict(self, X: Any) -> Any:
+        check_is_fitted(self, "coef_")
+        return self._by_partition(X, "predict", np.asarray(self.classes_).dtype)
+
+    @like_local
+    def rank(self, X: Any, qid: Any = None) -> Any:
+        scores = self.decision_function(X)
+        ids = None if qid is None else partitions(qid, "qid")
+        ranked = delayed(_rank)(scores.to_delayed().ravel().tolist(), ids)
+        blocks = [ranked[k] for k in range(scores.numblocks[0])]
+        return as_dask_array(blocks, scores.chunks[0], np.empty(0, np.int64))
+
+    def _by_partition(self, X: Any, method: str, dtype: np.dtype[Any]) -> Any:
+        model = delayed(self.to_local())
+        given = partitions(X, "X", 2)
+        width = len(X.columns) if is_frame(X) else X.shape[1]
+        if width != self.n_features_in_ and not np.isnan(width):
+            raise ValueError(
+                f"X has {width} features, but DaskRankSVM was fitted to {self.n_features_in_}; pass the same features"
+            )
+        sizes = (np.nan,) * len(given) if is_frame(X) else X.chunks[0]
+        firsts = np.cumsum([0, *sizes])[:-1].tolist()
+        places = zip(given, range(len(given)), firsts, strict=True)
+        blocks = [delayed(_predict)(model, method, *place) for place in places]
+        return as_dask_array(blocks, sizes, np.empty(0, dtype))
+
+
+def _predict(model: RankSVM, method: str, block: Any, number: int, first: float) -> NDArray[Any]:
+    if not block.shape[0]:
+        return np.empty(0, np.float64 if method == "decision_function" else model.classes_.dtype)
+    try:
+        found: NDArray[Any] = getattr(model, method)(block)
+    except (TypeError, ValueError) as error:
+        raise fault_of_features(block, error).error(number, first) from None
+    return found
+
+
+def _rank(scores: list[Vector], qid: list[Any] | None) -> list[NDArray[np.int64]]:
+    every, ids = np.concatenate(scores), None
+    if qid is not None:
+        arrays = [np.asarray(part) for part in qid]
+        check_types([array.dtype if array.size else None for array in arrays], "qid")
+        ids = np.concatenate([array for array in arrays if array.size] or arrays)
+        if ids.shape != every.shape:
+            raise ValueError(f"qid has {ids.size} entries, but X has {every.size} rows; pass one per row")
+    return list(np.split(ranks_of(every, ids), np.cumsum([part.size for part in scores])[:-1]))

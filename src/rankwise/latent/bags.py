@@ -10,36 +10,30 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import csr_matrix, issparse, vstack
 
 from rankwise.arguments import as_array, first_true
-from rankwise.latent.blocks import candidate_scores, read_rows, take_rows
-
-Indices = NDArray[np.int64]
-_KINDS = "fiub"
+from rankwise.documenting import documented
+from rankwise.latent.blocks import Indices, candidate_scores, read_rows
 
 
+@documented
 class Bags:
     """Bags of candidates, as ranges of rows of one feature matrix.
 
-    A bag is a set of candidates, such as the windows of an image, that together make one sample. Bag i consists of the
-    rows offsets[i] to offsets[i + 1] of the features. Index bags with a number to get the candidates of one bag, or
-    with a slice, a mask or an array of numbers to get a subset of the bags. Nothing is copied.
+    A bag is a set of candidates, such as the windows of an image, that together make one sample. Index bags with a
+    number to get the candidates of one bag, or with a slice, a mask or an array of numbers to get a subset of the
+    bags. Nothing is copied.
 
     Parameters
     ----------
     features : array-like, memory map, CSR matrix or dataset of shape (n_candidates, n_features)
-        Features of the candidates, bag after bag. Datasets of h5py and Zarr are read block by block, so they may be
-        larger than memory.
+        Features of the candidates, bag after bag. Memory maps and datasets of h5py and Zarr are read block by block,
+        so they may be larger than memory.
     offsets : array-like of int of shape (n_bags + 1,)
-        Where each bag begins, followed by the number of candidates. Offsets begin with 0 and must be strictly
-        increasing, because no bag may be empty.
+        First row of each bag, followed by the number of candidates. No bag may be empty.
 
     Attributes
     ----------
-    features : ndarray, memory map, CSR matrix or dataset
-        The feature matrix.
-    starts : ndarray of int of shape (n_bags,)
-        First row of each bag.
-    stops : ndarray of int of shape (n_bags,)
-        Row after the last one of each bag.
+    starts, stops : ndarray of int of shape (n_bags,)
+        First row of each bag, and the row after its last one.
 
     See Also
     --------
@@ -53,7 +47,7 @@ class Bags:
     """
 
     def __init__(self, features: Any, offsets: ArrayLike) -> None:
-        self.features = _as_matrix(features)
+        self.features = _as_matrix(features, "features")
         bounds = _as_offsets(offsets, int(self.features.shape[0]))
         self.starts, self.stops = bounds[:-1], bounds[1:]
 
@@ -92,21 +86,12 @@ class Bags:
         return np.concatenate([[0], np.cumsum(self.sizes)])
 
     def __getitem__(self, key: Any) -> Any:
-        if isinstance(key, tuple):  # scikit-learn asks for bags[rows, ...]
-            if len(key) != 2 or key[1] is not Ellipsis:
-                raise IndexError("bags take one index; pass a number, an array of numbers, a slice or a mask")
-            key = key[0]
-        if isinstance(key, int | np.integer):
-            start, stop = int(self.starts[key]), int(self.stops[key])
-            return self.features[start:stop]
-        key = key if isinstance(key, slice) else np.asarray(key)
-        if isinstance(key, np.ndarray):
-            if key.ndim != 1:
-                raise IndexError(
-                    f"the index has shape {key.shape}; pass a one-dimensional array of numbers, a slice or a mask"
-                )
-            key = key.astype(np.int64) if key.size == 0 else key
-        return Bags._of(self.features, self.starts[key], self.stops[key])
+        starts, stops = self.starts[key], self.stops[key]
+        if np.ndim(starts) == 0:
+            return self.features[int(starts) : int(stops)]
+        if starts.ndim != 1:
+            raise IndexError("the index has several dimensions; pass a number, an array of numbers, a slice or a mask")
+        return Bags._of(self.features, starts, stops)
 
     def __repr__(self) -> str:
         return f"Bags({len(self)} bags, {self.n_candidates} candidates, {self.width} features)"
@@ -118,8 +103,7 @@ class Bags:
         ----------
         coef : ndarray of shape (n_features,)
             Coefficients.
-        n_threads : int, default 1
-            Number of threads that read and multiply.
+        {n_threads}
 
         Returns
         -------
@@ -135,10 +119,10 @@ class Bags:
         """Raise an error about a candidate whose score is not finite."""
         offsets = self.offsets
         bag = int(np.searchsorted(offsets, candidate, side="right")) - 1
-        row = int(self.starts[bag]) + candidate - int(offsets[bag])
-        found = take_rows(self.features, np.array([row]))
-        values = np.asarray(found.toarray() if issparse(found) else found, np.float64)[0]
-        where = f"bag {bag}, candidate {candidate - int(offsets[bag])}"
+        number = candidate - int(offsets[bag])
+        row = int(self.starts[bag]) + number
+        values = read_rows(self.features, row, row + 1)[0]
+        where = f"bag {bag}, candidate {number}"
         if (k := first_true(~np.isfinite(values))) is not None:
             raise ValueError(
                 f"{where}: feature {k} is {values[k]}; replace it by a finite number, or drop the candidate"
@@ -170,42 +154,35 @@ def as_bags(bags: Any) -> Bags:
             raise ValueError(
                 f"bag {i} has {part.shape[1]} features, but bag 0 has {width}; give all bags the same features"
             )
-    sparse = [issparse(part) for part in parts]
-    features = vstack([csr_matrix(part) for part in parts]).tocsr() if any(sparse) else np.concatenate(parts)
+    sparse = any(issparse(part) for part in parts)
+    features = vstack([csr_matrix(part) for part in parts]).tocsr() if sparse else np.concatenate(parts)
     return Bags(features, np.concatenate([[0], np.cumsum([part.shape[0] for part in parts])]))
 
 
 def _as_bag(bag: Any, i: int) -> Any:
     """Return one bag of a list as a matrix."""
-    part = bag.tocsr() if issparse(bag) else as_array(bag, f"bag {i}")
-    if part.ndim != 2:
-        raise ValueError(f"bag {i} has shape {part.shape}; pass a matrix of shape (candidates, features)")
+    name = f"bag {i}"
+    part = _as_matrix(bag if issparse(bag) else as_array(bag, name), name)
     if part.shape[0] == 0:
         raise ValueError(f"bag {i} is empty; remove it, or add a candidate")
-    if part.dtype.kind not in _KINDS:
-        raise TypeError(f"bag {i} has dtype {part.dtype}; pass real numbers")
     return part
 
 
-def _as_matrix(features: Any) -> Any:
+def _as_matrix(values: Any, name: str) -> Any:
     """Return a matrix whose rows can be read."""
-    if issparse(features):
-        features = features.tocsr()
+    if issparse(values):
+        values = values.tocsr()
         try:
-            features.check_format(full_check=True)
+            values.check_format(full_check=True)
         except ValueError as error:
-            raise ValueError(f"features are not a valid CSR matrix: {error}; build it again") from None
-    elif not hasattr(features, "shape") or not hasattr(features, "dtype"):
-        features = as_array(features, "features")
-    if isinstance(features, np.ma.MaskedArray):
-        features = as_array(features, "features")
-    if len(features.shape) != 2:
-        raise ValueError(f"features have shape {tuple(features.shape)}; pass a matrix of shape (candidates, features)")
-    if np.dtype(features.dtype).kind not in _KINDS or np.dtype(features.dtype).itemsize > 8:
-        raise TypeError(f"features have dtype {features.dtype}; pass real numbers of at most 64 bits")
-    if features.shape[1] == 0:
-        raise ValueError("features have no columns; a candidate needs at least one feature")
-    return features
+            raise ValueError(f"{name}: not a valid CSR matrix: {error}; build it again") from None
+    elif isinstance(values, np.ma.MaskedArray) or not (hasattr(values, "shape") and hasattr(values, "dtype")):
+        values = as_array(values, name)
+    if len(values.shape) != 2 or values.shape[1] == 0:
+        raise ValueError(f"{name} must be a matrix of shape (candidates, features), got shape {tuple(values.shape)}")
+    if np.dtype(values.dtype).kind not in "fiub" or np.dtype(values.dtype).itemsize > 8:
+        raise TypeError(f"{name} must be real numbers of at most 64 bits, got dtype {values.dtype}")
+    return values
 
 
 def _as_offsets(offsets: ArrayLike, n: int) -> Indices:
@@ -247,13 +224,12 @@ def bag_means(bags: Bags) -> Any:
     >>> bag_means(Bags(np.arange(8.0).reshape(4, 2), [0, 2, 4])).tolist()
     [[1.0, 2.0], [5.0, 6.0]]
     """
-    sparse = issparse(bags.features)
     means = np.empty((len(bags), bags.width))
     for i, size in enumerate(bags.sizes):
-        if sparse:
+        if issparse(bags.features):
             means[i] = np.asarray(bags[i].mean(axis=0)).ravel()
         else:
             np.matmul(np.full(size, 1.0 / size), read_rows(bags.features, bags.starts[i], bags.stops[i]), out=means[i])
     if not np.isfinite(means).all():
         bags.scores(np.zeros(bags.width))  # raises an error that names the candidate
-    return csr_matrix(means) if sparse else means
+    return csr_matrix(means) if issparse(bags.features) else means

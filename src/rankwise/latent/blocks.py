@@ -9,7 +9,7 @@ from __future__ import annotations
 import mmap
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,21 +24,14 @@ _BLOCK = 4 << 20
 _AT_ONCE = 1 << 6
 
 
-class _Block(NamedTuple):
-    """Rows start:stop. Their scores are stored from `at` on."""
-
-    start: int
-    stop: int
-    at: int
-
-
 def candidate_scores(features: Any, starts: Indices, stops: Indices, coef: Vector, n_threads: int) -> Vector:
     """Return features[rows]·coef for the rows of the ranges starts[i]:stops[i], one range after another."""
     scores = np.empty(int((stops - starts).sum()))
     blocks = list(_blocks(features, starts, stops))
 
-    def work(block: _Block) -> None:
-        scores[block.at : block.at + block.stop - block.start] = _product(features, block, coef)
+    def work(block: tuple[int, int, int]) -> None:
+        start, stop, at = block
+        scores[at : at + stop - start] = _product(features, start, stop, coef)
 
     with one_thread_each():
         if n_threads == 1 or len(blocks) == 1:
@@ -82,29 +75,27 @@ def take_rows(features: Any, rows: Indices) -> Any:
     return taken
 
 
-def _blocks(features: Any, starts: Indices, stops: Indices) -> Iterator[_Block]:
-    """Yield ranges of rows of about one block; neighbouring bags are joined."""
+def _blocks(features: Any, starts: Indices, stops: Indices) -> Iterator[tuple[int, int, int]]:
+    """Yield first and last row of each block, and where its scores begin; neighbouring ranges are joined."""
     width = max(features.shape[1] * np.dtype(features.dtype).itemsize, 1)
     step = max(_BLOCK // width, 1)
-    joins = np.flatnonzero(starts[1:] != stops[:-1]) + 1
+    apart = starts[1:] != stops[:-1]
+    begins, ends = np.append(starts[:1], starts[1:][apart]), np.append(stops[:-1][apart], stops[-1:])
     at = 0
-    for first, last in zip(np.append(0, joins), np.append(joins, starts.size), strict=True):
-        if first == last:
-            continue
-        begin, end = int(starts[first]), int(stops[last - 1])
-        for start in range(begin, end, step):
-            stop = min(start + step, end)
-            yield _Block(start, stop, at)
+    for begin, end in zip(begins, ends, strict=True):
+        for start in range(int(begin), int(end), step):
+            stop = min(start + step, int(end))
+            yield start, stop, at
             at += stop - start
 
 
-def _product(features: Any, block: _Block, coef: Vector) -> Vector:
-    rows = features[block.start : block.stop]
+def _product(features: Any, start: int, stop: int, coef: Vector) -> Vector:
+    rows = features[start:stop]
     if issparse(rows):
         return np.asarray(rows.astype(np.float64, copy=False) @ coef)
     product = as_features(np.asarray(rows), whole=False).scores(coef)
     if isinstance(features, np.memmap):
-        _release(features, block.start, block.stop)
+        _release(features, start, stop)
     return product
 
 

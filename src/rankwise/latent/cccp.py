@@ -25,15 +25,13 @@ from numpy.typing import NDArray
 from scipy.sparse import issparse, vstack
 
 from rankwise.latent.bags import Bags
-from rankwise.latent.blocks import take_rows
+from rankwise.latent.blocks import Indices, take_rows
 from rankwise.linear.bundle import Bundle, Planes
+from rankwise.linear.cutting_plane import ROUNDING_RULES, Settings, cutting_plane
 from rankwise.linear.features import Vector, as_features, with_intercept
 from rankwise.linear.objective import Clock, Objective, risk_of
-from rankwise.linear.solvers import Settings, cutting_plane
-from rankwise.linear.solvers.result import ROUNDING_RULES
 from rankwise.linear.task import Task
 
-Indices = NDArray[np.int64]
 # A working set is solved to this fraction of the current gap, or to this fraction of the wanted gap if that is larger.
 _OF_OPEN, _OF_WANTED = 0.1, 0.5
 # If candidates have at most this many entries, all of them are in the working set.
@@ -68,10 +66,9 @@ class Problem:
 
 
 class OuterStep(NamedTuple):
-    """One line of history: the objective after an outer step, and how well its convex problem was solved.
+    """One line of history: the objective after an outer step, and the bounds of its convex problem.
 
-    objective: with each positive at its best candidate. primal, dual, gap: of the convex problem. changed: positives
-    whose best candidate has changed.
+    changed: positives whose best candidate has changed.
     """
 
     objective: float
@@ -85,45 +82,6 @@ class OuterStep(NamedTuple):
     seconds: float
 
 
-@dataclass(eq=False)
-class State:
-    """Best coefficients of the current convex problem, the scores of all candidates there, and the progress so far.
-
-    coef: v. fixed: (bags,) the row that represents each positive bag. best, best_rows: (bags,) at coef, the score of
-    each bag and its row. primal: of the convex problem at coef. dual: its lower bound, from `planes`. objective: at the
-    end of the last outer step. working, owner, last: rows of the working set, their bags, and the round in which they
-    were last used. tight: whether to solve the working set to the wanted gap, because the last pass found nothing to
-    add. learnt: whether coef comes from data.
-    """
-
-    coef: Vector
-    fixed: Indices
-    best: Vector
-    best_rows: Indices
-    working: Indices
-    owner: Indices
-    last: Indices
-    planes: Planes
-    primal: float
-    dual: float = 0.0
-    objective: float = np.inf
-    round: int = 0
-    rounds: int = 0
-    passes: int = 0
-    seconds: float = 0.0
-    finished: bool = False
-    learnt: bool = False
-    tight: bool = False
-    reason: str = ""
-    clock: Clock = field(default_factory=Clock)
-    history: list[OuterStep] = field(default_factory=list)
-
-    @property
-    def gap(self) -> float:
-        """(primal − dual)/primal of the current convex problem."""
-        return max((self.primal - self.dual) / self.primal, 0.0) if self.primal > 0.0 else 0.0
-
-
 def best_of(scores: Vector, starts: Indices) -> tuple[Vector, Indices]:
     """Return the highest score of each bag and its first position; bag i begins at starts[i]."""
     best = np.maximum.reduceat(scores, starts)
@@ -135,6 +93,7 @@ def best_of(scores: Vector, starts: Indices) -> tuple[Vector, Indices]:
 class WorkingSet:
     """Rows by bag, used as `Features` of the bags: the score of a bag is that of its best candidate.
 
+    rows, owner, last: (k,) rows of the features, their bags, and the round in which they were last the best.
     `combine` gives the weight of each bag to its best candidate in the last call of `scores`.
     """
 
@@ -147,9 +106,8 @@ class WorkingSet:
     def _take(self, rows: Indices, owner: Indices, last: Indices, matrix: Any) -> None:
         order = np.lexsort((rows, owner))
         self.rows, self.owner, self.last = rows[order], owner[order], last[order]
-        matrix = matrix[order]
-        self._matrix = matrix
-        self._features = as_features(matrix)
+        self._matrix = matrix[order]
+        self._features = as_features(self._matrix)
         self._starts = np.searchsorted(self.owner, np.arange(self.n_samples))
         self._chosen = self._starts
 
@@ -189,28 +147,59 @@ class WorkingSet:
         )
 
 
+@dataclass(eq=False)
+class State:
+    """Best coefficients of the current convex problem, the scores of all candidates there, and the progress so far.
+
+    coef: v. fixed: (bags,) the row that represents each positive bag. best, best_rows: (bags,) at coef, the score of
+    each bag and its row. primal: of the convex problem at coef. dual: its lower bound, from `planes`. objective: at the
+    end of the last outer step. tight: whether to solve the working set to the wanted gap, because the last pass found
+    nothing to add. learnt: whether coef comes from data.
+    """
+
+    coef: Vector
+    fixed: Indices
+    best: Vector
+    best_rows: Indices
+    working: WorkingSet
+    planes: Planes
+    primal: float
+    dual: float = 0.0
+    objective: float = np.inf
+    rounds: int = 0
+    passes: int = 0
+    seconds: float = 0.0
+    finished: bool = False
+    learnt: bool = False
+    tight: bool = False
+    reason: str = ""
+    clock: Clock = field(default_factory=Clock)
+    history: list[OuterStep] = field(default_factory=list)
+
+    @property
+    def gap(self) -> float:
+        """(primal − dual)/primal of the current convex problem."""
+        return max((self.primal - self.dual) / self.primal, 0.0) if self.primal > 0.0 else 0.0
+
+
 def begin(problem: Problem, candidates: Indices | None, coef: Vector | None) -> State:
     """Return the state before the first round: positives at given rows and v = 0, or at their best for given v."""
-    bags, n = problem.bags, len(problem.bags)
-    if coef is None:  # every score is 0, so the first candidate is the best
-        v, best, best_rows = np.zeros(problem.n_coefs), np.zeros(n), bags.starts
-    else:
-        v = coef
-        best, best_rows, _ = _pass(problem, v, bags.starts)
-    candidates = best_rows if candidates is None else candidates
-    small = _is_small(bags)
-    working, owner = (_rows(bags), np.repeat(np.arange(n), bags.sizes)) if small else (candidates, np.arange(n))
-    negative = ~problem.relevant[owner]
-    positives = np.flatnonzero(problem.relevant)
-    working = np.concatenate([working[negative], candidates[positives]])
-    owner = np.concatenate([owner[negative], positives])
+    bags, v = problem.bags, np.zeros(problem.n_coefs) if coef is None else coef
+    # If every score is 0, the first candidate is the best.
+    best, best_rows = (np.zeros(len(bags)), bags.starts) if coef is None else _pass(problem, v, bags.starts)[:2]
+    fixed, small = best_rows if candidates is None else candidates, _is_small(bags)
+    rows, owner = fixed, np.arange(len(bags))
+    if small:
+        rows, owner = _rows(bags), np.repeat(owner, bags.sizes)
+    negative, positives = ~problem.relevant[owner], np.flatnonzero(problem.relevant)
+    rows, owner = np.append(rows[negative], fixed[positives]), np.append(owner[negative], positives)
     # Candidates of a small set are never dropped: they count as used in a round that never comes.
-    last = np.full(working.size, np.iinfo(np.int64).max if small else 0)
-    planes = Bundle(problem.n_coefs).planes
-    state = State(v, candidates, best, best_rows, working, owner, last, planes, np.inf, tight=small)
-    state.primal = problem.value(v, best, state.clock)
+    last = np.full(rows.size, np.iinfo(np.int64).max if small else 0)
+    working, planes, clock = WorkingSet(bags, rows, owner, last), Bundle(problem.n_coefs).planes, Clock()
+    value = problem.value(v, best, clock)
+    state = State(v, fixed, best, best_rows, working, planes, value, tight=small, clock=clock)
     if coef is not None:
-        state.objective, state.learnt, state.passes = state.primal, True, 1
+        state.objective, state.learnt, state.passes = value, True, 1
     return state
 
 
@@ -226,30 +215,27 @@ def _is_small(bags: Bags) -> bool:
 
 def minimise(problem: Problem, state: State, after: Callable[[State], None]) -> None:
     """Repeat rounds until F no longer falls; call `after` after each."""
-    working = WorkingSet(problem.bags, state.working, state.owner, state.last, state.round)
     while not state.finished:
         started = time.perf_counter()
-        _round(problem, state, working)
+        _round(problem, state)
         state.seconds += time.perf_counter() - started
-        state.working, state.owner, state.last = working.rows, working.owner, working.last
         after(state)
 
 
-def _round(problem: Problem, state: State, working: WorkingSet) -> None:
+def _round(problem: Problem, state: State) -> None:
     """Minimise over the working set, score all candidates there, and end the outer step if the gap is small."""
-    working.round = state.round = state.round + 1
+    state.working.round += 1
     bundle = Bundle.of(state.planes)
     tol = _OF_WANTED * problem.tol
     tol = tol if state.tight else max(tol, _OF_OPEN * min(state.gap, 1.0))
-    result = cutting_plane(
-        _objective(problem, state, working), problem.C, Settings(tol, problem.max_iter, state.coef), bundle
-    )
+    settings = Settings(tol, problem.max_iter, state.coef)
+    result = cutting_plane(_objective(problem, state), problem.C, settings, bundle)
     if result.interrupted:
         raise KeyboardInterrupt
     best, best_rows, fixed = _pass(problem, result.coef, state.fixed)
     negatives = np.flatnonzero(~problem.relevant)
     primal = problem.value(result.coef, np.where(problem.relevant, fixed, best), state.clock)
-    added = working.add(best_rows[negatives], negatives)
+    added = state.working.add(best_rows[negatives], negatives)
     state.passes += 1
     state.rounds += 1
     state.planes, state.dual = bundle.planes, max(state.dual, result.dual)
@@ -259,15 +245,15 @@ def _round(problem: Problem, state: State, working: WorkingSet) -> None:
     state.learnt = True
     if state.gap <= problem.tol:
         state.reason = ""
-        _close(problem, state, working)
+        _close(problem, state)
     elif not added and not better and state.tight:  # the solver makes no more progress
         state.reason = result.reason or ROUNDING_RULES
-        _close(problem, state, working)
+        _close(problem, state)
     else:
         state.tight = not added
 
 
-def _close(problem: Problem, state: State, working: WorkingSet) -> None:
+def _close(problem: Problem, state: State) -> None:
     """End an outer step: move every positive bag to its best candidate."""
     after = problem.value(state.coef, state.best, state.clock)
     value = min(after, state.primal)
@@ -284,15 +270,14 @@ def _close(problem: Problem, state: State, working: WorkingSet) -> None:
             state.reason = f"max_outer={problem.max_outer} reached; raise it"
         return
     state.fixed = np.where(problem.relevant, state.best_rows, state.fixed)
-    working.fix(state.fixed[positives], positives)
+    state.working.fix(state.fixed[positives], positives)
     state.planes, state.primal, state.dual, state.rounds = Bundle(problem.n_coefs).planes, after, 0.0, 0
     state.tight = _is_small(problem.bags)
 
 
-def _objective(problem: Problem, state: State, working: WorkingSet) -> Objective:
+def _objective(problem: Problem, state: State) -> Objective:
     """Return the convex objective over the working set."""
-    features: Any = working  # its method `rows` is not needed
-    return Objective(with_intercept(features, problem.intercept), problem.task, clock=state.clock)
+    return Objective(with_intercept(state.working, problem.intercept), problem.task, clock=state.clock)
 
 
 def _pass(problem: Problem, v: Vector, fixed: Indices) -> tuple[Vector, Indices, Vector]:

@@ -18,28 +18,36 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted, column_or_1d
 
 from rankwise.arguments import as_threads, is_whole
+from rankwise.documenting import SHARED, documented
 from rankwise.latent.bags import Bags, as_bags, bag_means
 from rankwise.latent.cccp import OuterStep, Problem, State, best_of
-from rankwise.latent.training import Start, as_start, train
+from rankwise.latent.training import as_start, train
 from rankwise.linear.base import BaseLinearRanker, check_counts, check_numbers
 from rankwise.linear.cross_validation import Search, as_jobs, choose, metric_for, refitted, split
 from rankwise.linear.features import INTERCEPT, Vector, as_features
 from rankwise.linear.labels import Labels, two_classes
 from rankwise.linear.objective import Clock, Objective
 from rankwise.linear.path import grid_of_C, usual_C
-from rankwise.linear.task import pose
+from rankwise.linear.task import Task, pose
 from rankwise.metrics import MetricLike
 from rankwise.metrics.loss import Loss
 from rankwise.metrics.registry import LossLike, as_loss
 from rankwise.progress import Progress, tell
 from rankwise.surrogates import Hinge
 
+SHARED["bags"] = """\
+bags : Bags or list of array-like
+    A `Bags` object, or one array or sparse matrix of shape (n_candidates_of_bag, n_features) per bag."""
+SHARED["y_bags"] = """\
+y : array-like of shape (n_bags,)
+    Labels of two classes, of which the greater one is relevant."""
 # Default C divided by the natural C of the bags' means: the middle of what cross-validation chose on real data.
 _USUAL = 3.0
 # Ends of the grid of C, in powers of ten times that natural C.
 _GRID = (-2.0, 2.0)
 
 
+@documented
 @dataclass(eq=False, repr=False)
 class BagRanker(BaseLinearRanker):
     """Base class of the linear rankers of bags."""
@@ -66,8 +74,7 @@ class BagRanker(BaseLinearRanker):
 
         Parameters
         ----------
-        bags : Bags or list of array-like
-            Bags, as for `fit`.
+        {bags}
 
         Returns
         -------
@@ -81,13 +88,12 @@ class BagRanker(BaseLinearRanker):
 
         Parameters
         ----------
-        bags : Bags or list of array-like
-            Bags, as for `fit`.
+        {bags}
 
         Returns
         -------
         ndarray of int of shape (n_bags,)
-            Number of the candidate with the highest score, counted from 0 in each bag. Of equal ones, the first.
+            Number of the candidate with the highest score in its bag, from 0. Of equal ones, the first.
         """
         return self._best(bags)[1]
 
@@ -96,8 +102,7 @@ class BagRanker(BaseLinearRanker):
 
         Parameters
         ----------
-        bags : Bags or list of array-like
-            Bags, as for `fit`.
+        {bags}
 
         Returns
         -------
@@ -139,6 +144,7 @@ class BagRanker(BaseLinearRanker):
         return tags
 
 
+@documented
 @dataclass(eq=False, repr=False)
 class LatentRankSVM(BagRanker):
     """Linear ranker of bags, which learns which candidate of a bag counts.
@@ -151,24 +157,21 @@ class LatentRankSVM(BagRanker):
 
     Parameters
     ----------
-    loss : str or Loss, default "ap"
-        Ranking loss to minimise, as in `RankSVM`: "ap", "ndcg", "mrr", "auc", "zero-one", or a `Loss`.
+    {loss}
     C : float, optional
         Weight of the loss against the penalty. The default is a multiple of the natural C of the bags' means, see
         `rankwise.linear.natural_C`. `LatentRankSVMCV` chooses it by cross-validation.
     init : str, array-like or estimator, default "mean"
-        How to choose the first candidate of each positive bag: the best under a ranker of the bags' means ("mean"), the
-        first ("first"), the one nearest the mean of its bag ("centre"), or a random one ("random"). Or pass the
-        candidates' numbers, an array of shape (n_bags,), or a linear model or its coefficients, which choose them. The
-        start matters, because the objective has many local minima.
+        First candidate of each positive bag: the best under a ranker of the bags' means ("mean"), the first ("first")
+        or a random one ("random"). Or pass the candidates' numbers, an array of shape (n_bags,), or a linear model or
+        its coefficients, which choose them. The start matters, because the objective has many local minima.
     outer_tol : float, default 1e-3
         The alternation stops when the objective falls by less than this fraction, or when no positive bag changes its
         candidate.
     max_outer : int, default 50
         Maximum number of steps of the alternation.
     checkpoint : str or Path, optional
-        Folder for checkpoints. If a fit is stopped, the same fit continues from there; if it was finished, the result
-        is read. By default there are no checkpoints.
+        Folder for checkpoints, from which the same fit continues if it is stopped. By default there are none.
     random_state : int, default 0
         Seed for the start "random".
     method, tol, max_iter, scale, fit_intercept, n_threads, verbose : optional
@@ -230,10 +233,8 @@ class LatentRankSVM(BagRanker):
 
         Parameters
         ----------
-        bags : Bags or list of array-like
-            Bags: a `Bags` object, or one array or sparse matrix of shape (n_candidates_of_bag, n_features) per bag.
-        y : array-like of shape (n_bags,)
-            Labels of two classes, of which the greater one is relevant.
+        {bags}
+        {y_bags}
         qid : array-like of shape (n_bags,), optional
             Query of each bag, in any order: a group of bags that is ranked on its own. By default all bags form one
             query. A query whose bags are all of one class is left out.
@@ -248,24 +249,16 @@ class LatentRankSVM(BagRanker):
         started = time.perf_counter()
         loss = self._validated()
         checked, relevant = self._checked_bags(bags, y)
-        start = as_start(self.init, checked.sizes, checked.width)
-        hinge, n_threads = Hinge(self.scale, self.method), as_threads(self.n_threads)
-        task = pose(relevant, loss, qid, query_weight, surrogate=hinge, n_threads=n_threads)
-        C = usual_C(Objective(as_features(bag_means(checked)), task), _USUAL) if self.C is None else self.C
-        self.C_ = float(C)
-        problem = Problem(
-            checked,
-            relevant,
-            task,
-            self.C_,
-            INTERCEPT if self.fit_intercept and loss.learns_intercept else 0.0,
-            *(float(self.tol), float(self.outer_tol), int(self.max_outer), int(self.max_iter)),
-            n_threads,
-        )
-        settings = {"loss": repr(loss), "method": self.method, "scale": hinge.scale, "seed": int(self.random_state)}
+        start = as_start(self.init, checked.sizes, checked.width, self.random_state)
+        surrogate, n_threads = Hinge(self.scale, self.method), as_threads(self.n_threads)
+        task = pose(relevant, loss, qid, query_weight, surrogate=surrogate, n_threads=n_threads)
+        self.C_ = float(usual_C(_of_means(checked, task), _USUAL) if self.C is None else self.C)
+        intercept = INTERCEPT if self.fit_intercept and loss.learns_intercept else 0.0
+        limits = (float(self.tol), float(self.outer_tol), int(self.max_outer), int(self.max_iter))
+        problem = Problem(checked, relevant, task, self.C_, intercept, *limits, n_threads)
         with closing(Progress(f"LatentRankSVM {loss.name}, C={self.C_:.4g}")) as progress:
             report = progress.say if self.verbose else None
-            state, interrupted = train(problem, start, settings, self.checkpoint, report, self._stop)
+            state, interrupted = train(problem, start, self.checkpoint, report, self._stop)
         self._keep(problem, state, started, interrupted)
         return self
 
@@ -282,7 +275,7 @@ class LatentRankSVM(BagRanker):
     def _keep(self, problem: Problem, state: State, started: float, interrupted: bool) -> None:
         if not state.learnt:
             raise KeyboardInterrupt
-        self._adopt(state.coef, lambda learnt: state.best, problem.relevant)
+        self._adopt(state.coef, state.best, problem.relevant)
         self.objective_ = problem.value(state.coef, state.best, Clock())
         self.dual_, self.gap_, self.n_iter_ = state.dual, state.gap, len(state.history)
         self.history_ = {name: np.array([getattr(step, name) for step in state.history]) for name in OuterStep._fields}
@@ -291,15 +284,21 @@ class LatentRankSVM(BagRanker):
         self.timing_["passes"] = state.passes + 1  # the first look at every feature
         if interrupted:
             raise KeyboardInterrupt
+        said = []
         if not self.converged_:
-            self._warn(f"stopped at a relative duality gap of {self.gap_:.1e}, tol={self.tol:g}: {state.reason}")
+            said.append(f"stopped at a relative duality gap of {self.gap_:.1e}, tol={self.tol:g}: {state.reason}")
         if not self.coef_.any():
-            self._warn("found only coefficients of 0, so all scores are equal; try another init or C")
+            said.append("found only coefficients of 0, so all scores are equal; try another init or C")
+        for what in said:
+            warnings.warn(f"LatentRankSVM {what}", ConvergenceWarning, stacklevel=3)
 
-    def _warn(self, what: str) -> None:
-        warnings.warn(f"LatentRankSVM {what}", ConvergenceWarning, stacklevel=4)
+
+def _of_means(bags: Bags, task: Task) -> Objective:
+    """Return the risk of rankers of the bags' means, from which C takes its scale."""
+    return Objective(as_features(bag_means(bags)), task)
 
 
+@documented
 @dataclass(eq=False, repr=False)
 class LatentRankSVMCV(BagRanker):
     """Linear ranker of bags that chooses C by cross-validation.
@@ -309,8 +308,7 @@ class LatentRankSVMCV(BagRanker):
 
     Parameters
     ----------
-    loss : str or Loss, default "ap"
-        Ranking loss to minimise, as in `RankSVM`: "ap", "ndcg", "mrr", "auc", "zero-one", or a `Loss`.
+    {loss}
     Cs : int or array-like of shape (n_Cs,), default 6
         Number of values of C to try, on a logarithmic grid around the natural C of the bags' means (see
         `rankwise.linear.natural_C`), or the values themselves, in ascending order.
@@ -367,15 +365,12 @@ class LatentRankSVMCV(BagRanker):
         """Choose C by cross-validation, then fit the ranker.
 
         If you press Ctrl-C during the search, `fit` chooses among the values of C that it has measured so far, fits
-        the final model, and then raises KeyboardInterrupt. If you press Ctrl-C again, it keeps the best model so far,
-        if there is one.
+        the final model, and then raises KeyboardInterrupt. A second Ctrl-C keeps the best model so far.
 
         Parameters
         ----------
-        bags : Bags or list of array-like
-            Bags: a `Bags` object, or one array or sparse matrix of shape (n_candidates_of_bag, n_features) per bag.
-        y : array-like of shape (n_bags,)
-            Labels of two classes, of which the greater one is relevant.
+        {bags}
+        {y_bags}
 
         Returns
         -------
@@ -386,20 +381,19 @@ class LatentRankSVMCV(BagRanker):
         loss = self._single(1.0)._validated()
         metric, n_jobs = metric_for(loss, self.scoring), as_jobs(self.n_jobs)
         checked, relevant = self._checked_bags(bags, y)
-        start = as_start(self.init, checked.sizes, checked.width)
+        start = as_start(self.init, checked.sizes, checked.width, self.random_state)
+        given = start.candidates if start.name == "given" else None
         folds = split(Labels(relevant), None, self.cv, self.random_state)
         task = pose(relevant, loss, surrogate=Hinge(self.scale, self.method))
-        self.Cs_ = grid_of_C(self.Cs, Objective(as_features(bag_means(checked)), task), _GRID)
+        self.Cs_ = grid_of_C(self.Cs, _of_means(checked, task), _GRID)
         timings: list[dict[str, Any]] = []
-        search = Search(folds, [metric], Labels(relevant), None, (1, self.Cs_.size))
-        if self.verbose:
-            search.say = lambda line: tell(f"LatentRankSVMCV: {line}")
+        search = Search(folds, [metric], Labels(relevant), None, self.Cs_[None], n_jobs)
         self.scores_ = search.scores[0]
 
         def follow(path: int, number: int) -> Iterator[NDArray[np.float64]]:
             train, test = folds[number]
             for C in self.Cs_.tolist():
-                single = self._single(C, start, train)
+                single = self._single(C, init=self.init if given is None else given[train])
                 single._stop = search.stop
                 single.fit(checked[train], relevant[train])
                 timings.append(single.timing_)
@@ -407,11 +401,10 @@ class LatentRankSVMCV(BagRanker):
 
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ConvergenceWarning)  # only the gap of the final model matters
-            interrupted = search.run(follow, n_jobs)
+            interrupted = search.run(follow, ["LatentRankSVMCV"], tell if self.verbose else None)
         chosen = choose(search.scores, metric, interrupted)
         self.C_, self.best_score_ = float(self.Cs_[chosen.at]), chosen.score
-        single = self._single(self.C_)
-        single.verbose = self.verbose
+        single = self._single(self.C_, verbose=self.verbose)
         interrupted = refitted(self, single, partial(single.fit, checked, relevant)) or interrupted
         timings.append(single.timing_)
         self.timing_ = {name: sum(timing[name] for timing in timings) for name in single.timing_}
@@ -420,9 +413,6 @@ class LatentRankSVMCV(BagRanker):
             raise KeyboardInterrupt
         return self
 
-    def _single(self, C: float, start: Start | None = None, rows: NDArray[np.int64] | None = None) -> LatentRankSVM:
-        """Return the model for one C. start, rows: of all bags, and those to train on, if these are not all."""
-        model = LatentRankSVM(C=C, **self._shared(LatentRankSVM))
-        if start is not None and start.candidates is not None:
-            model.init = start.candidates[rows]
-        return model
+    def _single(self, C: float, **others: Any) -> LatentRankSVM:
+        """Return the model for one C."""
+        return LatentRankSVM(**self._shared(LatentRankSVM) | {"C": C} | others)

@@ -14,51 +14,37 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
-from rankwise.arguments import as_array, first_true
+from rankwise.arguments import as_array, check_known, first_true
 from rankwise.io.models import ModelFileError, fingerprint, read_model, write_model
 from rankwise.latent.bags import Bags, bag_means
-from rankwise.latent.blocks import read_rows
-from rankwise.latent.cccp import Indices, OuterStep, Problem, State, begin, minimise
+from rankwise.latent.blocks import Indices
+from rankwise.latent.cccp import OuterStep, Problem, State, WorkingSet, begin, minimise
 from rankwise.linear.bundle import Planes
+from rankwise.linear.cutting_plane import Settings, cutting_plane
 from rankwise.linear.features import Vector, as_features
 from rankwise.linear.objective import Clock, Objective, risk_of
-from rankwise.linear.solvers import Settings, cutting_plane
 
-_KIND = "latent-checkpoint"
-_WHOLE = ("changed", "rounds", "passes", "calls")
-INITS = ("first", "centre", "random", "mean")
+_KIND, _FORMAT = "latent-checkpoint", 2
+_WORKING = ("rows", "owner", "last", "round")
+_NAMES = ("first", "random", "mean")
 
 
 class Start(NamedTuple):
-    """A start: by its name, by the number of a candidate for each bag, or by coefficients."""
+    """A start: by its name, with the number of a candidate for each bag, or with coefficients, which choose them."""
 
     name: str
     candidates: Indices | None = None
     coef: Vector | None = None
 
-    def rows(self, bags: Bags, relevant: NDArray[np.bool_], seed: int) -> Indices:
-        """Return the rows of the first candidates, (bags,)."""
-        if self.candidates is not None:
-            return bags.starts + self.candidates
-        if self.name == "random":
-            return bags.starts + np.random.default_rng([seed, 0]).integers(0, bags.sizes)
-        rows = bags.starts.copy()
-        if self.name == "centre":  # of a positive bag; the start of a negative one has no effect
-            for i in np.flatnonzero(relevant):
-                values = read_rows(bags.features, bags.starts[i], bags.stops[i])
-                rows[i] += int(np.argmin(((values - values.mean(axis=0)) ** 2).sum(axis=1)))
-        return rows
 
-
-def as_start(init: Any, sizes: Indices, width: int) -> Start:
+def as_start(init: Any, sizes: Indices, width: int, seed: int) -> Start:
     """Return the start that `init` means for bags of given sizes and width."""
     if isinstance(init, str):
-        if init not in INITS:
-            names = ", ".join(map(repr, INITS))
-            raise ValueError(f"unknown init={init!r}; use {names}, candidates or a linear model")
-        return Start(init)
+        check_known("init", init, _NAMES)
+        if init == "random":
+            return Start(init, np.random.default_rng([seed, 0]).integers(0, sizes))
+        return Start(init, np.zeros_like(sizes) if init == "first" else None)
     array = as_array(init.coef_ if hasattr(init, "coef_") else init, "init")
     if array.dtype.kind == "f":
         coef = array.astype(np.float64).ravel()
@@ -80,21 +66,20 @@ def as_start(init: Any, sizes: Indices, width: int) -> Start:
 def train(
     problem: Problem,
     start: Start,
-    settings: dict[str, Any],
     checkpoint: str | os.PathLike[str] | None,
     report: Callable[[str], None] | None,
     stop: threading.Event | None,
 ) -> tuple[State, bool]:
     """Return the last state, and whether training was interrupted.
 
-    settings: what decides the result beside the problem; among them the seed. checkpoint: a folder. report: called with
-    a line of text after every round. stop: if set, training ends after its current round.
+    checkpoint: a folder. report: called with a line of text after every round. stop: if set, training ends after its
+    current round.
     """
     rng = np.random.default_rng(0)
     # Reads every feature once, and refuses values that are not finite.
     probe = problem.bags.scores(rng.standard_normal(problem.bags.width), problem.n_threads)
-    path = None if checkpoint is None else _path(checkpoint, problem, start, settings, probe, rng)
-    state = read_state(path) if path is not None and path.exists() else _begun(problem, start, settings["seed"])
+    path = None if checkpoint is None else _path(checkpoint, problem, start, probe, rng)
+    state = _begun(problem, start) if path is None or not path.exists() else read_state(path, problem.bags)
 
     def after(state: State) -> None:
         if path is not None:
@@ -112,21 +97,18 @@ def train(
 
 
 def _path(
-    folder: str | os.PathLike[str],
-    problem: Problem,
-    start: Start,
-    settings: dict[str, Any],
-    probe: Vector,
-    rng: np.random.Generator,
+    folder: str | os.PathLike[str], problem: Problem, start: Start, probe: Vector, rng: np.random.Generator
 ) -> Path:
     """Return the file of this fit, named after everything that decides the result."""
     # The hinge of some random scores identifies the loss, the queries and the weights.
     hinges: list[Vector] = []
     for size in (0.0, 0.1, 1.0, 10.0):
         value, lost, gradient = risk_of(problem.task, size * rng.standard_normal(problem.relevant.size), Clock())
-        hinges += [np.array([value, lost]), gradient]
+        hinges.append(np.append(gradient, [value, lost]))
     names = ("C", "intercept", "n_coefs", "tol", "outer_tol", "max_outer", "max_iter")
-    settings = settings | {name: getattr(problem, name) for name in names} | {"start": start.name}
+    inference = problem.task.inference
+    settings = {name: getattr(problem, name) for name in names} | {"start": start.name, "format": _FORMAT}
+    settings |= {"loss": repr(inference.loss), "surrogate": repr(inference.surrogate)}
     given = [part for part in (start.candidates, start.coef) if part is not None]
     name = fingerprint(settings, [problem.relevant, problem.bags.sizes, probe, *hinges, *given])
     path = Path(folder) / f"latent-{name}-{start.name}.rw"
@@ -137,11 +119,10 @@ def _path(
     return path
 
 
-def _begun(problem: Problem, start: Start, seed: int) -> State:
+def _begun(problem: Problem, start: Start) -> State:
     coef = _fitted_to_means(problem) if start.name == "mean" else start.coef
-    if coef is None:
-        return begin(problem, start.rows(problem.bags, problem.relevant, seed), None)
-    return begin(problem, None, np.pad(coef, (0, problem.n_coefs - coef.size)))
+    rows = None if start.candidates is None else problem.bags.starts + start.candidates
+    return begin(problem, rows, None if coef is None else np.pad(coef, (0, problem.n_coefs - coef.size)))
 
 
 def _fitted_to_means(problem: Problem) -> Vector:
@@ -163,15 +144,15 @@ def _line(state: State, start: Start) -> str:
 
 def write_state(path: Path, state: State) -> None:
     """Write a state, completely or not at all: floats, which may be infinite, as arrays."""
-    parts = vars(state) | {f"planes.{name}": part for name, part in state.planes._asdict().items()}
-    del parts["planes"]
-    parts["history"] = np.array(state.history, np.float64).reshape(-1, len(OuterStep._fields))
-    plain = {name: part for name, part in parts.items() if isinstance(part, bool | int | str)}
-    arrays = {name: np.asarray(part) for name, part in parts.items() if name not in plain and name != "clock"}
-    write_model(path, _KIND, plain | {"clock": vars(state.clock)}, arrays)
+    parts = vars(state) | {"clock": vars(state.clock), "history": [list(step) for step in state.history]}
+    parts |= {f"planes.{name}": part for name, part in parts.pop("planes")._asdict().items()}
+    working = parts.pop("working")
+    parts |= {f"working.{name}": getattr(working, name) for name in _WORKING}
+    plain = {name: part for name, part in parts.items() if isinstance(part, bool | int | str | list | dict)}
+    write_model(path, _KIND, plain, {name: np.asarray(part) for name, part in parts.items() if name not in plain})
 
 
-def read_state(path: Path) -> State:
+def read_state(path: Path, bags: Bags) -> State:
     """Read a state from a file that `write_state` wrote."""
     file = read_model(path)
     if file.kind != _KIND:
@@ -180,13 +161,9 @@ def read_state(path: Path) -> State:
     parts |= file.header
     try:
         parts["planes"] = Planes(*(parts.pop(f"planes.{name}") for name in Planes._fields))
+        parts["working"] = WorkingSet(bags, *(parts.pop(f"working.{name}") for name in _WORKING))
         parts["clock"] = Clock(**parts["clock"])
-        parts["history"] = [_outer_step(row) for row in parts["history"].tolist()]
+        parts["history"] = [OuterStep(*step) for step in parts["history"]]
         return State(**{part.name: parts[part.name] for part in fields(State)})
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise ModelFileError(f"{path}: the checkpoint has no {error}; remove the file to start again") from None
-
-
-def _outer_step(row: list[float]) -> OuterStep:
-    step = dict(zip(OuterStep._fields, row, strict=True))
-    return OuterStep(**step | {name: int(step[name]) for name in _WHOLE})  # type: ignore[arg-type]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -44,8 +44,7 @@ class BaseLinearRanker(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         Returns
         -------
         ndarray of shape (n_samples,)
-            Scores. A higher score means that the sample is more likely to be relevant. `predict` returns the relevant
-            class, classes_[1], for scores above 0.
+            Scores. The higher, the more likely the sample is relevant.
         """
         check_is_fitted(self, "coef_")
         X = self._checked(X, reset=False)
@@ -75,14 +74,12 @@ class BaseLinearRanker(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         ----------
         {X_seen}
         qid : array-like of shape (n_samples,), optional
-            Query of each sample, in any order. Samples of the same query are ranked together. By default all samples
-            form one query.
+            Query of each sample, in any order. By default all samples form one query.
 
         Returns
         -------
         ndarray of shape (n_samples,)
-            Rank of each sample in its query. The best sample has rank 1. Samples with equal scores are ranked in the
-            order of their rows.
+            Rank of each sample in its query; the best has rank 1. Equal scores are ranked in the order of their rows.
         """
         return ranks_of(self.decision_function(X), qid)
 
@@ -90,8 +87,7 @@ class BaseLinearRanker(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         """Save the fitted model to a file, which `rankwise.load` reads.
 
         The file is written completely or not at all, and it contains data only, no code. A parameter that is not plain
-        data, such as a splitter or an estimator, is not saved and has its default when the model is loaded. A loss is
-        saved by its name. Predictions do not depend on these parameters.
+        data, such as a splitter, is not saved, and a loss is saved by its name. Predictions do not depend on them.
 
         Parameters
         ----------
@@ -112,7 +108,7 @@ class BaseLinearRanker(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     def from_file(cls, file: ModelFile, path: str | Path) -> BaseLinearRanker:
         """Build the ranker from a model file that is already read.
 
-        `rankwise.load` calls this method. To load a model, use that function.
+        To load a model, use `rankwise.load`, which calls this method.
 
         Parameters
         ----------
@@ -161,19 +157,14 @@ class BaseLinearRanker(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         """Return X as features, with a column for the intercept if the loss depends on it."""
         return as_features(X, INTERCEPT if self.fit_intercept and loss.learns_intercept else 0.0)
 
-    def _adopt(
-        self,
-        learnt: NDArray[np.float64],
-        scores: Callable[[NDArray[np.float64]], NDArray[np.float64]],
-        relevant: NDArray[np.bool_],
-    ) -> None:
+    def _adopt(self, learnt: NDArray[np.float64], scores: NDArray[np.float64], relevant: NDArray[np.bool_]) -> None:
         """Take the coefficients. An intercept that was not learnt is set where F1 of the scores is highest."""
         d = self.n_features_in_
         self.coef_, self.intercept_ = learnt[None, :d].copy(), np.zeros(1)
         if learnt.size > d:
             self.intercept_ = INTERCEPT * learnt[d:]
         elif self.fit_intercept:
-            self.intercept_ = np.array([-best_f1_threshold(scores(learnt), relevant)])
+            self.intercept_ = np.array([-best_f1_threshold(scores, relevant)])
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -5,9 +5,11 @@ from __future__ import annotations
 import threading
 import warnings
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor, wait
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import nullcontext
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from itertools import islice
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -21,6 +23,7 @@ from rankwise.metrics.base import mean_of, measured_by
 from rankwise.metrics.loss import Loss
 from rankwise.queries import as_queries, group
 
+Item = TypeVar("Item")
 Rows = NDArray[np.int64]
 Scoring = MetricLike | list[MetricLike] | tuple[MetricLike, ...] | None
 # Attributes that the final fit sets.
@@ -62,6 +65,8 @@ def split(labels: Labels, qid: ArrayLike | None, cv: Any, seed: int) -> list[Fol
         # about classes with fewer samples than folds, which is checked above
         warnings.simplefilter("ignore", UserWarning)
         folds = [Fold(*map(_as_rows, pair)) for pair in cv.split(np.zeros((relevant.size, 1)), relevant, codes)]
+    if not folds:
+        raise ValueError("cv returns no folds; pass a number of folds, or a splitter that returns at least one")
     if any(np.unique(fold.train).size != fold.train.size for fold in folds):
         raise ValueError(
             "cv has a fold that trains on the same row twice; pass a splitter that draws without replacement"
@@ -108,20 +113,35 @@ def metrics_for(loss: Loss, scoring: Scoring) -> list[Metric]:
     return metrics
 
 
-class LeftOut:
-    """A metric on the samples that folds leave out: what does not depend on scores is done once."""
+def judges(
+    metric: Metric, truth: NDArray[Any], qid: NDArray[Any] | None, folds: Sequence[Fold]
+) -> list[Callable[[Vector], Vector]]:
+    """Return for each fold a function from scores of the samples that it leaves out to the value of each query."""
+    return [measured_by(metric, truth[test], None if qid is None else qid[test]) for _, test in folds]
 
-    def __init__(self, metric: Metric, truth: NDArray[Any], qid: NDArray[Any] | None, folds: Sequence[Fold]) -> None:
-        self.metric = metric
-        self._by_fold = [measured_by(metric, truth[test], None if qid is None else qid[test]) for _, test in folds]
 
-    def values(self, fold: int, scores: Vector) -> Vector:
-        """Return the value of each query that a fold leaves out, NaN if it has none."""
-        return self._by_fold[fold](scores)
+class Stop(threading.Event):
+    """Set on Ctrl-C, which reaches only one thread, for the others to look at."""
 
-    def mean(self, fold: int, scores: Vector) -> float:
-        """Return the mean of the values; NaN if there is none."""
-        return mean_of(self.metric, self.values(fold, scores), "skip")
+    def check(self, *_: Any) -> None:
+        """Raise KeyboardInterrupt if it is set."""
+        if self.is_set():
+            raise KeyboardInterrupt
+
+
+def together(paths: Sequence[Iterator[Item]], n_jobs: int, stop: Stop) -> Iterator[list[Item]]:
+    """Yield the next items of all paths, n_jobs of them computed at a time in threads, until the first path ends."""
+    with ThreadPoolExecutor(n_jobs) if n_jobs > 1 else nullcontext() as pool:
+        each: Any = map if pool is None else pool.map
+        while True:
+            try:
+                found = [item for items in each(lambda path: list(islice(path, 1)), paths) for item in items]
+            except KeyboardInterrupt:
+                stop.set()
+                raise
+            if len(found) < len(paths):
+                return
+            yield found
 
 
 class Candidate(NamedTuple):
@@ -134,65 +154,52 @@ class Candidate(NamedTuple):
 
 @dataclass(eq=False)
 class Search:
-    """Paths of candidates, such as ascending C for a loss, followed on every fold and scored on what it leaves out.
+    """Paths of ascending C, one for each loss, followed on all folds at once and scored on what these leave out.
 
-    shape: numbers of paths, and of candidates on each. scores_by: by metric name, (n_paths, n_candidates, n_folds), NaN
-    where nothing is measured. The first metric chooses. say: called with a line of text whenever a fold is done.
+    Cs: (n_paths, n_Cs). scores_by: by metric name, (n_paths, n_Cs, n_folds), NaN where nothing is measured. The first
+    metric chooses.
     """
 
     folds: list[Fold]
     metrics: list[Metric]
     labels: Labels
     qid: ArrayLike | None
-    shape: tuple[int, int]
-    say: Callable[[str], None] = lambda line: None
-    names: Sequence[str] = ()
-    stop: threading.Event = field(default_factory=threading.Event)
+    Cs: NDArray[np.float64]
+    n_jobs: int = 1
+    stop: Stop = field(default_factory=Stop)
 
     def __post_init__(self) -> None:
         qid = None if self.qid is None else as_array(self.qid, "qid")
-        self._left_out = [LeftOut(metric, metric.truth(*self.labels), qid, self.folds) for metric in self.metrics]
-        shape = (*self.shape, len(self.folds))
-        self.scores_by = {metric.name: np.full(shape, np.nan) for metric in self.metrics}
-        self.scores = self.scores_by[self.metrics[0].name]
+        by_metric = [judges(metric, metric.truth(*self.labels), qid, self.folds) for metric in self.metrics]
+        self._judges = list(zip(*by_metric, strict=True))
+        self._scores = np.full((len(self.metrics), *self.Cs.shape, len(self.folds)), np.nan)
+        self.scores_by = dict(zip([metric.name for metric in self.metrics], self._scores, strict=True))
+        self.scores = self._scores[0]
 
-    def run(self, follow: Callable[[int, int], Iterator[Vector]], n_jobs: int = 1) -> bool:
+    def run(
+        self, follow: Callable[[int, int], Iterator[Vector]], names: Sequence[str], say: Callable[[str], None] | None
+    ) -> bool:
         """Score all candidates; return whether this was interrupted. What is measured by then stays.
 
-        follow(path, fold) yields the scores of the samples that the fold leaves out, by one candidate after the other.
-        It raises KeyboardInterrupt if `stop` is set.
+        follow(path, fold) yields the scores of the samples that the fold leaves out, C after C. It raises
+        KeyboardInterrupt if `stop` is set. names: of the paths. say: called with a line of text for every C.
         """
-        jobs = [(follow, path, fold) for fold in range(len(self.folds)) for path in range(self.shape[0])]
-        return run_jobs(self._follow, jobs, n_jobs, self.stop)
+        try:
+            for path, name in enumerate(names):
+                judged = [self._judged(fold, follow(path, fold)) for fold in range(len(self.folds))]
+                for k, found in enumerate(together(judged, self.n_jobs, self.stop)):
+                    self._scores[:, path, k] = np.transpose(found)
+                    if say is not None:
+                        mean = mean_of(self.metrics[0], self.scores[path, k], "skip")
+                        say(f"{name}, C = {self.Cs[path, k]:.3g}: {self.metrics[0].name} {mean:.4f}")
+        except KeyboardInterrupt:
+            return True
+        return False
 
-    def _follow(self, follow: Callable[[int, int], Iterator[Vector]], path: int, fold: int) -> bool:
-        for k, scores in enumerate(follow(path, fold)):
-            for left_out in self._left_out:
-                self.scores_by[left_out.metric.name][path, k, fold] = left_out.mean(fold, scores)
-        best, name = np.nanmax(self.scores[path, :, fold], initial=0.0), self.metrics[0].name
-        what = f", {self.names[path]}" if self.names else ""
-        self.say(f"fold {fold + 1} of {len(self.folds)}{what}: best {name} {best:.4f}")
-        return True
-
-
-def run_jobs(work: Callable[..., bool], jobs: Sequence[tuple[Any, ...]], n_jobs: int, stop: threading.Event) -> bool:
-    """Call work(*job) for all jobs, n_jobs at a time in threads; return whether a job was interrupted.
-
-    A job is interrupted if it raises KeyboardInterrupt or returns False. stop: set on Ctrl-C, for jobs to look at.
-    """
-    try:
-        if n_jobs == 1:
-            return not all(work(*job) for job in jobs)
-        with ThreadPoolExecutor(n_jobs) as pool:
-            futures = [pool.submit(work, *job) for job in jobs]
-            try:
-                wait(futures)
-            except KeyboardInterrupt:
-                stop.set()
-                raise
-            return not all(future.result() for future in futures)
-    except KeyboardInterrupt:
-        return True
+    def _judged(self, fold: int, path: Iterator[Vector]) -> Iterator[list[float]]:
+        for scores in path:
+            judged = zip(self.metrics, self._judges[fold], strict=True)
+            yield [mean_of(metric, judge(scores), "skip") for metric, judge in judged]
 
 
 def choose(scores: NDArray[np.float64], metric: Metric, interrupted: bool = False) -> Candidate:
@@ -213,7 +220,7 @@ def choose(scores: NDArray[np.float64], metric: Metric, interrupted: bool = Fals
     return Candidate(int(path), int(at), float(mean[path, at]))
 
 
-def refitted(model: Any, single: Any, fit: Callable[[], Any], also: tuple[str, ...] = ()) -> bool:
+def refitted(model: Any, single: Any, fit: Callable[[], Any]) -> bool:
     """Fit `single` and copy its fitted attributes to `model`; return whether this was interrupted."""
     interrupted = False
     try:
@@ -222,6 +229,6 @@ def refitted(model: Any, single: Any, fit: Callable[[], Any], also: tuple[str, .
         if not hasattr(single, "timing_"):  # nothing is fitted yet
             raise
         interrupted = True
-    for name in (*_FITTED, *also):
+    for name in _FITTED:
         setattr(model, name, getattr(single, name))
     return interrupted

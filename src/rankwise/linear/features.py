@@ -34,7 +34,6 @@ FEW = 0.2
 class Features(Protocol):
     """The products of an (n, d) matrix, which has one more column if there is an intercept."""
 
-    n_samples: int
     n_coefs: int
 
     def scores(self, coef: Vector) -> Vector:
@@ -45,31 +44,26 @@ class Features(Protocol):
         """Xᵀ·weights, (d,)."""
         ...
 
-    def rows(self, rows: NDArray[np.int64] | slice) -> Features:
-        """Return the same for some rows."""
-        ...
-
 
 def as_features(X: Any, intercept: float = 0.0, whole: bool | None = None) -> Features:
     """Wrap a feature matrix for training.
 
-    The returned features offer two products, both in float64: scores X·v (method `scores`) and gradients Xᵀ·g (method
-    `combine`). The matrix itself is not converted: float32 data and memory maps are read block by block.
+    The matrix is not converted: float32 data and memory maps are read block by block.
 
     Parameters
     ----------
     X : ndarray, CSR matrix or CSC matrix of shape (n_samples, n_features)
         Features. They must be finite, which is not checked here.
     intercept : float, default 0.0
-        Value of one more, constant column, whose coefficient is the intercept divided by this value. The larger the
-        value, the less the intercept is penalised. `INTERCEPT` is a good choice. 0 appends no column.
+        Value of one more, constant column, whose coefficient is the intercept divided by this value, such as
+        `INTERCEPT`. The larger the value, the less the intercept is penalised. 0 appends no column.
     whole : bool, optional
         Whether all entries are small whole numbers, which are summed exactly. By default this is found out.
 
     Returns
     -------
     Features
-        Features with the attributes n_samples and n_coefs and the methods `scores`, `combine` and `rows`.
+        Features with the attribute n_coefs and two products in float64: `scores`, X·v, and `combine`, Xᵀ·g.
 
     See Also
     --------
@@ -83,17 +77,16 @@ def as_features(X: Any, intercept: float = 0.0, whole: bool | None = None) -> Fe
     >>> features.scores(np.array([1.0, 1.0])).tolist(), features.combine(np.array([1.0, 0.0])).tolist()
     ([3.0, 7.0], [1.0, 2.0])
     """
-    features: Features = _Dense(X) if isinstance(X, np.ndarray) else _Sparse(X)
-    return with_intercept(_Whole(features) if is_whole_numbers(X, whole) else features, intercept)
+    features = _dense(np.asarray(X)) if isinstance(X, np.ndarray) else _sparse(X)  # slices of a memory map are slow
+    whole = is_whole_numbers(X) if whole is None else whole
+    return with_intercept(_Whole(features) if whole else features, intercept)
 
 
-def is_whole_numbers(X: Any, known: bool | None = None) -> bool:
+def is_whole_numbers(X: Any) -> bool:
     """Return whether all entries of a matrix are small whole numbers. Most others fail in the first block."""
-    if known is not None:
-        return known
     entries = X if isinstance(X, np.ndarray) else X.data  # by rows, so that a view of some columns is not copied
-    blocks = (entries[part] for part in _slices(entries.shape[0], entries[:1].size))
-    return all(bool(((block == np.rint(block)) & (np.abs(block) <= _SMALL)).all()) for block in blocks)
+    each = (entries[part] for part in blocks(entries.shape[0], entries[:1].size))
+    return all(bool(((block == np.rint(block)) & (np.abs(block) <= _SMALL)).all()) for block in each)
 
 
 def on_grid(weights: NDArray[np.floating]) -> tuple[Vector, Vector]:
@@ -108,81 +101,93 @@ def with_intercept(features: Features, value: float) -> Features:
     return _WithIntercept(features, value) if value else features
 
 
-class _Dense:
+def _dense(X: NDArray[np.floating]) -> Features:
+    by_columns = X.flags.f_contiguous and not X.flags.c_contiguous
+    return _Columns(_Rows(X.T), X.shape[1]) if by_columns else _Rows(X)
+
+
+def _sparse(X: Any) -> Features:
+    if X.format == "csr":
+        return _SparseRows(X)
+    transposed = of_parts(csr_matrix, X.shape[::-1], X.data, X.indices, X.indptr)
+    return _Columns(_SparseRows(transposed), X.shape[1])
+
+
+class _Rows:
+    """A dense matrix that is read by rows."""
+
     def __init__(self, X: NDArray[np.floating]) -> None:
-        self._X = np.asarray(X)  # turns a memory map, whose slices are slow, into a plain array
-        self.n_samples: int = self._X.shape[0]
-        self.n_coefs: int = self._X.shape[1]
-        whole = self._X.dtype == np.float64 and (self._X.flags.c_contiguous or self._X.flags.f_contiguous)
-        self._whole = whole and self._X.dtype.isnative
-        self._by_columns = self._X.flags.f_contiguous and not self._X.flags.c_contiguous
+        self._X = X
+        self._n, self.n_coefs = X.shape
+        self._as_it_is = X.dtype == np.float64 and X.dtype.isnative and (X.flags.c_contiguous or X.flags.f_contiguous)
 
     def scores(self, coef: Vector) -> Vector:
-        if self._whole:
-            return self._X @ coef
-        result = np.zeros(self.n_samples)
-        if self._by_columns:
-            for part in _slices(self.n_coefs, self.n_samples):
-                result += self._X[:, part].astype(np.float64) @ coef[part]
-        else:
-            for part, rows in self._wide_rows():
-                np.dot(rows, coef, out=result[part])
+        if self._as_it_is:
+            return np.asarray(self._X @ coef)
+        result = np.zeros(self._n)
+        for part, rows in self._wide():
+            np.dot(rows, coef, out=result[part])
         return result
-
-    def _wide_rows(self) -> Iterator[tuple[slice, Vector]]:
-        """Yield blocks of rows in float64, all in the same memory: allocating it takes longer than the sums."""
-        buffer: Vector | None = None
-        for part in _slices(self.n_samples, self.n_coefs):
-            buffer = np.empty((part.stop, self.n_coefs)) if buffer is None else buffer
-            rows = buffer[: part.stop - part.start]
-            rows[...] = self._X[part]
-            yield part, rows
 
     def combine(self, weights: NDArray[np.floating]) -> Vector:
         values: Vector = np.asarray(weights, np.float64)
-        if self._by_columns:
-            if self._whole:
-                return values @ self._X
-            parts = _slices(self.n_coefs, self.n_samples)
-            return np.concatenate([values @ self._X[:, part].astype(np.float64) for part in parts])
         used = np.flatnonzero(values)
-        if used.size < FEW * self.n_samples:
+        if used.size < FEW * self._n:
             return self._gathered(used, values)
-        if self._whole:
-            return values @ self._X
+        if self._as_it_is:
+            return np.asarray(values @ self._X)
         result = np.zeros(self.n_coefs)
-        for part, rows in self._wide_rows():
+        for part, rows in self._wide():
             result += values[part] @ rows
         return result
 
     def _gathered(self, used: NDArray[np.intp], weights: Vector) -> Vector:
         result = np.zeros(self.n_coefs)
-        for part in _slices(used.size, self.n_coefs):
+        for part in blocks(used.size, self.n_coefs):
             chosen = used[part]
             result += weights[chosen] @ self._X[chosen].astype(np.float64, copy=False)
         return result
 
-    def rows(self, rows: NDArray[np.int64] | slice) -> _Dense:
-        return _Dense(self._X[rows])
+    def _wide(self) -> Iterator[tuple[slice, Vector]]:
+        """Yield blocks of rows in float64, all in the same memory: allocating it takes longer than the sums."""
+        buffer: Vector | None = None
+        for part in blocks(self._n, self.n_coefs):
+            buffer = np.empty((part.stop, self.n_coefs)) if buffer is None else buffer
+            rows = buffer[: part.stop - part.start]
+            rows[...] = self._X[part]
+            yield part, rows
 
 
-class _Sparse:
+class _SparseRows:
+    """A CSR matrix, as blocks of rows that share its memory: one, unless products would copy its entries."""
+
     def __init__(self, X: Any) -> None:
-        self._X = X
-        self.n_samples: int = X.shape[0]
         self.n_coefs: int = X.shape[1]
-        self._by_columns = X.format == "csc"
         self._blocks, self._transposed = zip(*_sparse_blocks(X), strict=True)
 
     def scores(self, coef: Vector) -> Vector:
-        return _across(self._blocks, coef) if self._by_columns else _along(self._blocks, coef)
+        return np.concatenate([block @ coef for block in self._blocks])
 
     def combine(self, weights: NDArray[np.floating]) -> Vector:
-        wide = weights.astype(np.float64, copy=False)
-        return _along(self._transposed, wide) if self._by_columns else _across(self._transposed, wide)
+        values = weights.astype(np.float64, copy=False)
+        result, start = np.zeros(self.n_coefs), 0
+        for block in self._transposed:
+            result += block @ values[start : start + block.shape[1]]
+            start += block.shape[1]
+        return result
 
-    def rows(self, rows: NDArray[np.int64] | slice) -> _Sparse:
-        return _Sparse(self._X[rows])
+
+class _Columns:
+    """A matrix that is read by columns, the rows of its transpose."""
+
+    def __init__(self, transposed: Features, n_coefs: int) -> None:
+        self._transposed, self.n_coefs = transposed, n_coefs
+
+    def scores(self, coef: Vector) -> Vector:
+        return self._transposed.combine(coef)
+
+    def combine(self, weights: NDArray[np.floating]) -> Vector:
+        return self._transposed.scores(np.asarray(weights, np.float64))
 
 
 class _Whole:
@@ -195,7 +200,6 @@ class _Whole:
 
     def __init__(self, inner: Features) -> None:
         self._inner = inner
-        self.n_samples: int = inner.n_samples
         self.n_coefs: int = inner.n_coefs
 
     def scores(self, coef: Vector) -> Vector:
@@ -205,16 +209,12 @@ class _Whole:
         even, rest = on_grid(weights)
         return np.asarray(self._inner.combine(even) + self._inner.combine(rest))
 
-    def rows(self, rows: NDArray[np.int64] | slice) -> _Whole:
-        return _Whole(self._inner.rows(rows))
-
 
 class _WithIntercept:
     """Features with one more, constant column."""
 
     def __init__(self, inner: Features, value: float) -> None:
         self._inner, self._value = inner, value
-        self.n_samples: int = inner.n_samples
         self.n_coefs: int = inner.n_coefs + 1
 
     def scores(self, coef: Vector) -> Vector:
@@ -223,47 +223,27 @@ class _WithIntercept:
     def combine(self, weights: NDArray[np.floating]) -> Vector:
         return np.append(self._inner.combine(weights), self._value * weights.sum(dtype=np.float64))
 
-    def rows(self, rows: NDArray[np.int64] | slice) -> _WithIntercept:
-        return _WithIntercept(self._inner.rows(rows), self._value)
 
-
-def _slices(length: int, width: int) -> Iterator[slice]:
-    """Yield slices that cover a length, each with about a block of entries."""
-    step = max(_BLOCK // max(width, 1), 1)
+def blocks(length: int, width: int, entries: int = _BLOCK) -> Iterator[slice]:
+    """Yield slices that cover a length, each with about so many entries."""
+    step = max(entries // max(width, 1), 1)
     for start in range(0, length, step):
         yield slice(start, min(start + step, length))
 
 
-def _along(blocks: tuple[Any, ...], vector: Vector) -> Vector:
-    """Multiply blocks whose results are concatenated."""
-    parts = [block @ vector for block in blocks]
-    return parts[0] if len(parts) == 1 else np.concatenate(parts)
-
-
-def _across(blocks: tuple[Any, ...], vector: Vector) -> Vector:
-    """Multiply blocks with their parts of the vector and add up the results."""
-    result, start = np.zeros(blocks[0].shape[0]), 0
-    for block in blocks:
-        result += block @ vector[start : start + block.shape[1]]
-        start += block.shape[1]
-    return result
-
-
 def _sparse_blocks(X: Any) -> Iterator[tuple[Any, Any]]:
-    """Split a CSR matrix by rows, or a CSC matrix by columns, into blocks that share its memory, with transposes."""
-    length, width = X.shape[::-1] if X.format == "csc" else X.shape
+    """Split a CSR matrix by rows into blocks that share its memory, with their transposes."""
+    n, d = X.shape
     most = X.nnz if X.dtype == np.float64 else _SPARSE_BLOCK
     start = 0
     while True:
         stop = int(np.searchsorted(X.indptr, int(X.indptr[start]) + most, side="right")) - 1
-        stop = min(max(stop, start + 1), length)
+        stop = min(max(stop, start + 1), n)
         first, last = X.indptr[start], X.indptr[stop]
         parts = X.data[first:last], X.indices[first:last], X.indptr[start : stop + 1] - first
-        by_rows = of_parts(csr_matrix, (stop - start, width), *parts)
-        by_columns = of_parts(csc_matrix, (width, stop - start), *parts)
-        yield (by_columns, by_rows) if X.format == "csc" else (by_rows, by_columns)
+        yield of_parts(csr_matrix, (stop - start, d), *parts), of_parts(csc_matrix, (d, stop - start), *parts)
         start = stop
-        if start == length:
+        if start == n:
             return
 
 

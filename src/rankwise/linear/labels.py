@@ -31,10 +31,6 @@ class Labels(NamedTuple):
         """What rankings are trained on: the grades if there are any, otherwise the relevance."""
         return self.relevant if self.grades is None else self.grades
 
-    def above_lowest(self, rows: NDArray[np.int64]) -> NDArray[np.bool_]:
-        """Return which samples are relevant to those who fit to some of them: of grades, above the lowest of these."""
-        return self.relevant if self.grades is None else self.grades > self.grades[rows].min()
-
     def part(self, rows: NDArray[np.int64]) -> Labels:
         """Return the labels of some samples."""
         return Labels(self.relevant[rows], None if self.grades is None else self.grades[rows])

@@ -5,6 +5,8 @@ from __future__ import annotations
 import copy
 import time
 from collections.abc import Callable
+from contextlib import closing
+from dataclasses import KW_ONLY, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +24,7 @@ from rankwise.linear.labels import Labels
 from rankwise.linear.ranker_data import RankerData, refined_by
 from rankwise.linear.standardising import RowSpace, Standardised, standardise
 from rankwise.linear.task import pose
-from rankwise.linear.tuning import Judge, Search
+from rankwise.linear.tuning import Search, Values, values_of
 from rankwise.linear.tuning_report import TuningReport, check_columns, columns_of
 from rankwise.metrics import Metric, MetricLike, as_metric
 from rankwise.metrics.registry import as_loss
@@ -31,32 +33,31 @@ from rankwise.surrogates import Surrogate
 
 __all__ = ["LinearRanker"]
 
-# Small data also get starts with balanced classes.
+# Data with fewer entries than this are small. They also get starts with balanced classes, and are split into folds so
+# often.
+_SMALL, _REPEATS = 40_000, 3
 _STARTS, _BALANCED = ("logistic", "squared hinge"), ("balanced logistic", "balanced squared hinge")
 
 
 @documented
+@dataclass(eq=False, repr=False)
 class LinearRanker(BaseLinearRanker):
     """Linear ranker that tunes itself for a ranking metric.
 
-    This is the estimator to start with: name the metric, and `fit` does the rest. It needs no scaled features and no
-    grid search. It works for imbalanced binary classification (all samples form one ranking) and for learning to rank
-    (pass `qid` to `fit`).
+    This is the estimator to start with: name the metric, and `fit` does the rest, without scaled features or a grid
+    search. It is for imbalanced binary classification (all samples form one ranking) and for learning to rank (`qid`).
 
     Parameters
     ----------
     metric : str, Metric or callable, default "ap"
-        Metric to train for, and by which candidates are compared. Either a name of `rankwise.metrics.METRICS`, such
-        as "ap" (average precision), "ndcg", "ndcg@10", "mrr" or "auc"; or "map", which is "ap" averaged over queries
-        and needs `qid`; or a scikit-learn scorer with the signature scorer(estimator, X, y). Candidates are refined
-        by a smooth version of the metric's loss if it is AP, NDCG, MRR or AUC, and by that of AP otherwise.
+        Metric to train for and to compare candidates by: a name of `rankwise.metrics.METRICS`, such as "ap" (average
+        precision) or "ndcg@10"; "map", which is "ap" averaged over queries and needs `qid`; or a scikit-learn scorer,
+        scorer(estimator, X, y). Candidates are refined by the smooth loss of AP, NDCG, MRR or AUC, otherwise by AP's.
     cv : int or cross-validation splitter, default 5
-        Number of folds, at least 2, or a splitter. Folds keep queries whole. Without queries they are stratified. There
-        are never more folds than positive samples, and small data are split three times with different seeds. Use
-        fewer folds to save time.
+        Number of folds, at least 2, or a splitter. Folds keep queries whole; without queries they are stratified. There
+        are never more folds than positive samples, and small data are split three times with different seeds.
     n_jobs : int, optional
         Number of folds that are fitted at the same time, in threads. -1 uses all processors, and the default is one.
-        The result does not depend on it.
     random_state : int, default 0
         Seed for the random split into folds, and for the choice of the samples to search on if there are very many.
     {verbose}
@@ -68,8 +69,7 @@ class LinearRanker(BaseLinearRanker):
     ----------
     {learnt}
     report_ : TuningReport
-        All candidates that were tried, with their scores in every fold and their weights in the final ranker. Print
-        it for a table, or call its method `plot`.
+        All candidates, with their scores in every fold and their weights in the final ranker. Print it for a table.
     best_score_ : float
         Score of the best single candidate, averaged over the folds. NaN if there are too few samples for two folds.
     metric_ : str
@@ -84,7 +84,6 @@ class LinearRanker(BaseLinearRanker):
     --------
     RankSVM : Convex ranking SVM, with a certified optimum and for losses of your own.
     RankSVMCV : Ranking SVM whose C is chosen by cross-validation.
-    rankwise.dask.DaskLinearRanker : The same ranker for data on a Dask cluster.
 
     Notes
     -----
@@ -110,29 +109,16 @@ class LinearRanker(BaseLinearRanker):
     _kind = "linear-ranker"
     fit_intercept = True
 
-    def __init__(
-        self,
-        metric: MetricLike | Callable[..., float] = "ap",
-        *,
-        cv: Any = 5,
-        n_jobs: int | None = None,
-        random_state: int = 0,
-        verbose: int = 0,
-        surrogate: Surrogate | None = None,
-    ) -> None:
-        self.metric = metric
-        self.cv = cv
-        self.n_jobs = n_jobs
-        self.random_state = random_state
-        self.verbose = verbose
-        self.surrogate = surrogate
+    metric: MetricLike | Callable[..., float] = "ap"
+    _: KW_ONLY
+    cv: Any = 5
+    n_jobs: int | None = None
+    random_state: int = 0
+    verbose: int = 0
+    surrogate: Surrogate | None = None
 
     def fit(
-        self,
-        X: Any,
-        y: ArrayLike,
-        qid: ArrayLike | None = None,
-        query_weight: ArrayLike | None = None,
+        self, X: Any, y: ArrayLike, qid: ArrayLike | None = None, query_weight: ArrayLike | None = None
     ) -> LinearRanker:
         """Fit the ranker to labelled samples.
 
@@ -160,53 +146,44 @@ class LinearRanker(BaseLinearRanker):
             After Ctrl-C.
         """
         started = time.perf_counter()
-        metric, n_jobs = self._judged_by(qid), self._n_jobs()
-        X, labels = self._checked_both(X, y, qid)
-        metric = None if metric is None else metric.for_grades(labels.grades)
-        self._fit_to(self._data(X, labels, qid, query_weight, metric), metric, n_jobs, started)
-        return self
-
-    def _n_jobs(self) -> int:
-        """Return the number of jobs, after checks of it and of the seed."""
         if not is_whole(self.random_state) or self.random_state < 0:
             raise ValueError(f"random_state must be an integer, at least 0, got {self.random_state!r}")
-        return as_jobs(self.n_jobs)
-
-    def _fit_to(self, data: RankerData, metric: Metric | None, n_jobs: int, started: float) -> None:
-        progress = Progress(type(self).__name__) if self.verbose else None
-        try:
-            with one_thread_each():
-                interrupted = self._fit(data, metric, n_jobs, started, progress)
-        finally:
-            if progress is not None:
-                progress.close()
+        metric, n_jobs = self._judged_by(qid), as_jobs(self.n_jobs)
+        X, labels = self._checked_both(X, y, qid)
+        metric = None if metric is None else metric.for_grades(labels.grades)
+        data = self._data(labels, qid, query_weight, metric)
+        with one_thread_each(), closing(Progress(type(self).__name__)) as progress:
+            interrupted = self._fit(X, data, metric, n_jobs, progress.say if self.verbose else None)
+        self.timing_["total"] = time.perf_counter() - started
         if interrupted:
             raise KeyboardInterrupt
+        return self
 
     def _fit(
-        self, data: RankerData, metric: Metric | None, n_jobs: int, started: float, progress: Progress | None
+        self, X: Any, data: RankerData, metric: Metric | None, n_jobs: int, say: Callable[[str], None] | None
     ) -> bool:
         """Search, do the final fits, and return whether this was interrupted."""
-        tried_on = data.tried_on(self.random_state)
-        search = self._search(tried_on, metric, n_jobs)
-        if progress is not None:
-            search.say = progress.say
+        started = time.perf_counter()
+        rows = data.searched(self.random_state)
+        if rows is None:
+            search = self._search(X, data, metric, n_jobs)
+        else:
+            part = np.asarray(X[rows]) if isinstance(X, np.ndarray) else X[rows]  # in memory, also of a memory map
+            search = self._search(part, data.part(rows), metric, n_jobs)
+        if say is not None:
+            search.say = say
         interrupted = search.run()
         searched = time.perf_counter()
-        if tried_on is not data:  # the sum of the weights stays the same, because C is relative to it
-            self._widen(search, data, metric, tried_on.relevant.size / data.relevant.size)
+        if rows is not None:
+            samples = self._samples(X, data, metric)
+            # The sum of the weights stays the same, because C is relative to it.
+            search.widen(samples._replace(weights=rows.size / data.relevant.size * samples.weights))
         interrupted |= self._conclude(search, data)
-        now = time.perf_counter()
-        self.history_, self.metric_ = columns_of(search.tried), self._metric_name()
+        self.history_ = columns_of(search.tried)
+        self.metric_ = self.metric if isinstance(self.metric, str) else getattr(self.metric, "name", "score")
         self.best_score_ = self.report_.best_score
-        self.timing_ = {"total": now - started, "search": searched - started, "fit": now - searched}
+        self.timing_ = {"search": searched - started, "fit": time.perf_counter() - searched}
         return interrupted
-
-    def _widen(self, search: Search, data: RankerData, metric: Metric | None, share: float) -> None:
-        """Make the search do its final fits on all samples, with their weights multiplied by `share`."""
-        whole = self._samples(data, metric)
-        search.samples = whole._replace(weights=share * whole.weights)
-        search.whole = search.part_of_all(search.samples)
 
     @property
     def report_(self) -> TuningReport:
@@ -230,9 +207,6 @@ class LinearRanker(BaseLinearRanker):
             raise ModelFileError(f"{path}: the LinearRanker has no metric_; copy it again, or save the model again")
         self.best_score_ = self.report_.best_score
 
-    def _metric_name(self) -> str:
-        return self.metric if isinstance(self.metric, str) else getattr(self.metric, "name", "score")
-
     def _judged_by(self, qid: ArrayLike | None) -> Metric | None:
         """Return the metric, or None for a scorer."""
         if self.metric == "map":
@@ -246,49 +220,46 @@ class LinearRanker(BaseLinearRanker):
         return as_metric(self.metric)
 
     def _data(
-        self,
-        X: Any,
-        labels: Labels,
-        qid: ArrayLike | None,
-        query_weight: ArrayLike | None,
-        metric: Metric | None,
+        self, labels: Labels, qid: ArrayLike | None, query_weight: ArrayLike | None, metric: Metric | None
     ) -> RankerData:
         ids = None if qid is None else as_array(qid, "qid")
         weight = None if query_weight is None else as_array(query_weight, "query_weight")
         pose(labels.truth, as_loss("ap"), ids, weight)  # raises if the data cannot be ranked
         ids = None if ids is None or np.unique(ids).size == 1 else ids
         if metric is None:
-            return RankerData(X, labels, ids, weight, labels.truth)
-        judged = metric.truth(*labels)
-        return RankerData(X, labels if metric.graded else Labels(labels.relevant), ids, weight, judged)
+            return RankerData(labels, ids, weight, labels.truth)
+        return RankerData(labels if metric.graded else Labels(labels.relevant), ids, weight, metric.truth(*labels))
 
-    def _samples(self, data: RankerData, metric: Metric | None) -> Samples:
+    def _samples(self, X: Any, data: RankerData, metric: Metric | None) -> Samples:
         loss = refined_by(metric)
         own: Any = self.surrogate
         if own is not None:
             if not (isinstance(own, Surrogate) and own.is_derivative):
                 raise ValueError(f"surrogate must be a Surrogate whose gradient is its derivative, got {own!r}")
             own.accepts(loss)
-        starts = (*_STARTS, *_BALANCED) if data.is_small else _STARTS
-        features, weights = standardise(data.X), data.row_weights
-        return Samples(features, data.labels, weights, loss, data.qid, data.weight, starts, own)
+        return Samples(standardise(X), data, data.row_weights, loss, own)
 
-    def _search(self, data: RankerData, metric: Metric | None, n_jobs: int) -> Search:
-        folds, repeats = data.folds(self.cv, self.random_state)
-        samples = self._samples(data, metric)
-        scorer = None if metric is not None else self._scorer(data, samples.features)
-        judge = Judge(metric, data.judged, data.qid, folds, repeats, scorer) if folds else None
-        return Search(samples, judge, n_jobs)
+    def _search(self, X: Any, data: RankerData, metric: Metric | None, n_jobs: int) -> Search:
+        is_small = X.shape[0] * X.shape[1] < _SMALL
+        repeats = _REPEATS if is_small and (self.cv is None or is_whole(self.cv)) else 1
+        folds = data.folds(self.cv, self.random_state, repeats)
+        samples = self._samples(X, data, metric)
+        if metric is None:
+            values = [self._scorer(X, data, samples.features, fold) for fold in folds]
+        else:
+            values = values_of(metric, data, folds)
+        starts = (*_STARTS, *_BALANCED) if is_small else _STARTS
+        return Search(samples, folds, values, repeats, starts, n_jobs)
 
-    def _scorer(self, data: RankerData, features: Standardised | RowSpace) -> Callable[[Vector, Fold], float]:
-        """Return a function of coefficients and a fold that calls the scorer with such a ranker."""
+    def _scorer(self, X: Any, data: RankerData, features: Standardised | RowSpace, fold: Fold) -> Values:
+        """Return a function of coefficients that calls the scorer with such a ranker on what a fold leaves out."""
         scorer: Any = self.metric
         y = self.classes_[data.relevant.astype(int)] if data.labels.grades is None else data.labels.grades
 
-        def score(coef: Vector, fold: Fold) -> float:
+        def score(coef: Vector, scores: Vector) -> Vector:
             probe = copy.copy(self)
             probe._take(features, coef, data.relevant)
-            return float(scorer(probe, data.X[fold.test], y[fold.test]))
+            return np.array([scorer(probe, X[fold.test], y[fold.test])], np.float64)
 
         return score
 
@@ -303,14 +274,11 @@ class LinearRanker(BaseLinearRanker):
                 raise
             interrupted = True
         assert found is not None
-        self._take_found(search, found, data)
+        self._take(search.samples.features, found, data.relevant)
         return interrupted
-
-    def _take_found(self, search: Search, coef: Vector, data: RankerData) -> None:
-        self._take(search.samples.features, coef, data.relevant)
 
     def _take(self, features: Standardised | RowSpace, coef: Vector, relevant: NDArray[np.bool_]) -> None:
         """Take coefficients for standardised features, converted to the original features."""
         given = features.as_given(coef)
         scores = features.scores(coef) + float(features.centre @ given)
-        self._adopt(given, lambda learnt: scores, relevant)
+        self._adopt(given, scores, relevant)

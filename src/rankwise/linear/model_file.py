@@ -24,10 +24,8 @@ _BY = "scores_by_"  # in the order of the names in best_by_, sorted
 _HISTORY = "history."
 _NEEDED = ("coef_", "intercept_", "classes_")
 # Parameters of 0.2.0 that are gone.
-_GONE = {"self_paced"}
-_POSITIVE = ("tol",)
-_LONGEST_WORD = 10_000
-_AGAIN = "copy it again, or save the model again"
+_GONE = {"self_paced", "solver", "prior", "refit", "random_state"}
+_LONGEST_WORD, _LARGEST = 10_000, 1e308
 
 
 def write_linear(path: str | Path, kind: str, model: Any, note: Mapping[str, Any] | None = None) -> None:
@@ -49,107 +47,94 @@ def write_linear(path: str | Path, kind: str, model: Any, note: Mapping[str, Any
 
 def read_linear(file: ModelFile, path: str | Path, known: set[str]) -> tuple[dict[str, Any], dict[str, Any]]:
     """Return the parameters and attributes of a stored ranker, checked. known: the parameters of its class."""
-    arrays = file.arrays
-    params, learnt, _ = (_object(file, path, key) for key in ("params", "learnt", "note"))
-    for name in _NEEDED:
-        if name not in arrays:
-            raise ModelFileError(f"{path}: the linear model has no array {name}; {_AGAIN}")
-    d: Any = learnt.get("n_features_in_")
-    if not is_whole(d) or d < 1:
-        raise ModelFileError(f"{path}: n_features_in_ is {shown(d)}, not a number of features; {_AGAIN}")
-    _check_arrays(arrays, d, path)
-    params = {name: value for name, value in params.items() if name not in _GONE}
-    strange = sorted(set(params) - known)
-    if strange:
-        raise ModelFileError(
-            f"{path}: unknown parameter {shown(strange[0])}; load the file with the version of rankwise that wrote it"
-        )
-    for name, value in params.items():
-        if not _is_plain(value) or (name in _POSITIVE and not (is_number(value) and 0.0 < value < np.inf)):
-            raise ModelFileError(f"{path}: the parameter {name} is {shown(value)}, which is not valid; {_AGAIN}")
-    for name in _PLAIN:
-        if name in learnt and not _is_learnt(name, learnt[name]):
-            raise ModelFileError(f"{path}: {name} is {shown(learnt[name])}, which is not valid; {_AGAIN}")
-    attributes: dict[str, Any] = {name: arrays[name] for name in _ARRAYS if name in arrays}
-    if "feature_names_in_" in arrays:
-        attributes["feature_names_in_"] = arrays["feature_names_in_"].astype(object)
-    attributes |= {name: learnt[name] for name in _PLAIN if name in learnt}
-    if _BY in arrays:
-        names = sorted(learnt.get("best_by_", {}))
-        if arrays[_BY].shape != (len(names), *arrays.get("scores_", arrays[_BY]).shape):
-            raise ModelFileError(f"{path}: scores_by_ does not match the metrics {shown(names)}; {_AGAIN}")
-        attributes[_BY] = dict(zip(names, arrays[_BY], strict=True))
-    start = len(_HISTORY)
-    attributes["history_"] = {name[start:]: values for name, values in arrays.items() if name.startswith(_HISTORY)}
-    return params, attributes
+    try:
+        params, learnt, _ = (_table(file, key) for key in ("params", "learnt", "note"))
+        params = {name: value for name, value in params.items() if name in known or name not in _GONE}
+        if strange := sorted(set(params) - known):
+            raise ModelFileError(
+                f"{path}: unknown parameter {shown(strange[0])}; load it with the version of rankwise that wrote it"
+            )
+        for name, value in params.items():
+            _require(_is_plain(value) and (name != "tol" or (is_number(value) and value > 0.0)), name, value)
+        for name in set(_PLAIN) & set(learnt):
+            _require(_is_learnt(name, learnt[name]), name, learnt[name])
+        return params, _attributes(file.arrays, learnt)
+    except _DamagedError as error:
+        raise ModelFileError(f"{path}: {error}; copy it again, or save the model again") from None
 
 
-def _object(file: ModelFile, path: str | Path, key: str) -> dict[str, Any]:
-    """Return a part of the header that must be a table."""
+class _DamagedError(Exception):
+    """What is wrong with a file."""
+
+
+def _require(is_right: bool, name: str, value: Any) -> None:
+    if not is_right:
+        raise _DamagedError(f"{name} is {shown(value)}, which is not valid")
+
+
+def _table(file: ModelFile, key: str) -> dict[str, Any]:
+    """Return a part of the header that must be a table of names and values."""
     if key not in file.header:
-        raise ModelFileError(f"{path}: the linear model has no {key}; {_AGAIN}")
+        raise _DamagedError(f"the linear model has no {key}")
     part = file.header[key]
     if not isinstance(part, dict):
-        raise ModelFileError(f"{path}: {key} is {shown(part)}, not a table of names and values; {_AGAIN}")
-    return dict(part)
+        raise _DamagedError(f"{key} is {shown(part)}, not a table of names and values")
+    return part
 
 
-def _check_arrays(arrays: Mapping[str, NDArray[Any]], d: int, path: str | Path) -> None:
-    """Refuse arrays that do not match, or with contents that no model has."""
+def _attributes(arrays: Mapping[str, NDArray[Any]], learnt: dict[str, Any]) -> dict[str, Any]:
+    """Return the fitted attributes; refuse arrays that do not match."""
+    for name in _NEEDED:
+        if name not in arrays:
+            raise _DamagedError(f"the linear model has no array {name}")
+    d: Any = learnt.get("n_features_in_")
+    _require(is_whole(d) and d > 0, "n_features_in_", d)
     coef, intercept, classes = (arrays[name] for name in _NEEDED)
-    whole = all(part.dtype == np.float64 and np.isfinite(part).all() for part in (coef, intercept))
-    if not whole or coef.shape != (1, d) or intercept.shape != (1,) or classes.shape != (2,):
-        raise ModelFileError(f"{path}: coefficients, intercept and classes do not match; {_AGAIN}")
-    if not classes[0] < classes[1]:
-        raise ModelFileError(f"{path}: the classes are {shown(classes.tolist())}, not two in ascending order; {_AGAIN}")
-    names = arrays.get("feature_names_in_")
-    if names is not None:
-        if names.shape != (d,):
-            raise ModelFileError(f"{path}: there are {names.size} feature names for {d} features; {_AGAIN}")
-        if names.dtype.kind != "U" or (names == "").any() or np.unique(names).size < d:
-            raise ModelFileError(f"{path}: feature names must be unique and not empty; {_AGAIN}")
-    history = [values for name, values in arrays.items() if name.startswith(_HISTORY)]
-    if any(values.dtype.kind not in "biuf" or values.ndim != 1 for values in history) or (
-        len({values.size for values in history}) > 1
+    finite = all(part.dtype == np.float64 and np.isfinite(part).all() for part in (coef, intercept))
+    if not finite or coef.shape != (1, d) or intercept.shape != (1,) or classes.shape != (2,):
+        raise _DamagedError("coefficients, intercept and classes do not match")
+    _require(classes[0] < classes[1], "classes_", classes.tolist())
+    found: dict[str, Any] = {name: learnt[name] for name in _PLAIN if name in learnt}
+    found |= {name: arrays[name] for name in _ARRAYS if name in arrays}
+    if "feature_names_in_" in arrays:
+        names = arrays["feature_names_in_"]
+        if names.shape != (d,) or names.dtype.kind != "U" or (names == "").any() or np.unique(names).size < d:
+            raise _DamagedError(f"it does not name each of {d} features once")
+        found["feature_names_in_"] = names.astype(object)
+    history = {name.removeprefix(_HISTORY): part for name, part in arrays.items() if name.startswith(_HISTORY)}
+    if any(part.dtype.kind not in "biuf" or part.ndim != 1 for part in history.values()) or (
+        len({part.size for part in history.values()}) > 1
     ):
-        raise ModelFileError(f"{path}: the history is not made of columns of numbers of equal length; {_AGAIN}")
+        raise _DamagedError("the history is not made of columns of numbers of equal length")
+    found["history_"] = history
+    if _BY in arrays:
+        metrics = sorted(learnt.get("best_by_", {}))
+        if arrays[_BY].shape != (len(metrics), *arrays.get("scores_", arrays[_BY]).shape):
+            raise _DamagedError(f"scores_by_ does not match the metrics {shown(metrics)}")
+        found[_BY] = dict(zip(metrics, arrays[_BY], strict=True))
+    return found
 
 
 def _is_plain(value: Any, depth: int = 3) -> bool:
     """Return whether a value is plain data, as `_plain` returns it: a number, a string, or lists of these."""
     if isinstance(value, list):
         return depth > 0 and all(_is_plain(part, depth - 1) for part in value)
-    return value is None or (isinstance(value, bool | int | float | str) and abs(_size(value)) < np.inf)
-
-
-def _size(value: float | str) -> float:
-    """Return a number, or the length of a string; infinity if it is implausibly large."""
     if isinstance(value, str):
-        return np.inf if len(value) > _LONGEST_WORD else len(value)
-    try:
-        return float(value)
-    except OverflowError:
-        return np.inf
+        return len(value) <= _LONGEST_WORD
+    return value is None or (isinstance(value, bool | int | float) and abs(value) < _LARGEST)
 
 
 def _is_learnt(name: str, value: Any) -> bool:
     """Return whether a value has the type that belongs to its name."""
-    if name in ("loss_", "metric_"):
-        return isinstance(value, str) and _is_plain(value)
-    if name == "converged_":
-        return isinstance(value, bool)
+    if name == "best_by_":  # what each metric chose
+        kinds = {"loss": str, "C": float, "score": float}
+        return isinstance(value, dict) and all(
+            isinstance(one, dict) and {key: type(part) for key, part in one.items()} == kinds for one in value.values()
+        )
     if name == "timing_":
         return isinstance(value, dict) and all(is_number(part) and _is_plain(part) for part in value.values())
-    if name == "best_by_":
-        return isinstance(value, dict) and all(_is_choice(part) for part in value.values())
-    return is_number(value) and _is_plain(value)
-
-
-def _is_choice(value: Any) -> bool:
-    """Return whether a value is the choice of a metric: a loss, a C and a score."""
-    if not isinstance(value, dict) or set(value) != {"loss", "C", "score"}:
-        return False
-    return isinstance(value["loss"], str) and all(is_number(value[key]) for key in ("C", "score"))
+    kind = {"loss_": str, "metric_": str, "converged_": bool}.get(name)
+    return _is_plain(value) and (is_number(value) if kind is None else isinstance(value, kind))
 
 
 _NOT_PLAIN = object()
@@ -157,12 +142,10 @@ _NOT_PLAIN = object()
 
 def _plain(value: Any) -> Any:
     """Return the value as JSON stores it, or a marker if it has no such form."""
-    if isinstance(value, np.generic):
-        value = value.item()
+    if isinstance(value, np.generic | np.ndarray):
+        value = value.tolist()
     if isinstance(value, Metric):
         return _name_of(value)
-    if isinstance(value, np.ndarray):
-        value = value.tolist()
     if isinstance(value, list | tuple):
         parts = [_plain(part) for part in value]
         return _NOT_PLAIN if any(part is _NOT_PLAIN for part in parts) else parts

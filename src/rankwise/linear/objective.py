@@ -1,16 +1,14 @@
 """The regularised risk of a linear ranker, and the planes that bound it from below.
 
-    F(v) = ½‖v‖² + C·risk(v),   risk(v) = Σ_q ω_q J_q(b + X v),   Σ_q ω_q = 1
+    F(v) = ½‖v‖² + C·risk(v),   risk(v) = Σ_q ω_q J_q(X v),   Σ_q ω_q = 1
 
-J_q is the structured hinge of query q, or another convex surrogate that is never negative, and ω_q its weight. b are
-the scores at v = 0: 0, or those of a model to refine. Where J_q is evaluated, a plane touches the risk, a `Cut`:
-risk(v) ≥ offset + normal·v.
+J_q is the structured hinge of query q, or another convex surrogate that is never negative, and ω_q its weight. Where
+J_q is evaluated, a plane touches the risk, a `Cut`: risk(v) ≥ offset + normal·v.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple, Protocol
 
@@ -53,9 +51,6 @@ class LinearRisk(Protocol):
     def largest_score(self, v: Vector) -> float:
         """Return max |X·v| over samples."""
 
-    def queries(self) -> Sequence[tuple[float, LinearRisk]]:
-        """Return the weight and the separate risk of every query."""
-
 
 @dataclass
 class Clock:
@@ -90,11 +85,11 @@ def evaluation_of(risk: float, offset: float, normal: Vector) -> Evaluation:
 class Objective:
     """Risk of a linear ranker on a task, as solvers minimise it.
 
-    With X the features, b the scores at v = 0, J_q the structured hinge of query q and ω_q its weight,
+    With X the features, J_q the structured hinge of query q and ω_q its weight,
 
-        F(v) = ½‖v‖² + C·risk(v),    risk(v) = Σ_q ω_q J_q(b + X v).
+        F(v) = ½‖v‖² + C·risk(v),    risk(v) = Σ_q ω_q J_q(X v).
 
-    The objective holds risk(v). Solvers add the penalty and C.
+    The objective holds risk(v). The solver adds the penalty and C.
 
     Parameters
     ----------
@@ -102,46 +97,34 @@ class Objective:
         Features of all samples, as `as_features` returns them.
     task : Task
         Ranking task, as `pose` returns it.
-    base : ndarray of shape (n_samples,), optional
-        Scores b at v = 0, such as those of a model that is refined. The default is 0.
     clock : Clock, optional
         Where to count the time. The default is a new clock.
 
     See Also
     --------
     natural_C : A scale for C that suits an objective.
-    SOLVERS : Functions that minimise an objective.
+    cutting_plane : Minimise an objective.
 
     Examples
     --------
     >>> import numpy as np
     >>> from rankwise import AveragePrecision
-    >>> from rankwise.linear import SOLVERS, Objective, Settings, as_features, pose
+    >>> from rankwise.linear import Objective, as_features, pose
     >>> X, relevant = np.array([[0.0], [1.0], [2.0]]), np.array([False, False, True])
     >>> objective = Objective(as_features(X), pose(relevant, AveragePrecision()))
-    >>> result = SOLVERS["cutting-plane"](objective, 10.0, Settings(tol=1e-6))
-    >>> result.converged, objective.scores(result.coef).argmax().item()
-    (True, 2)
+    >>> round(objective.evaluate(np.zeros(1)).risk, 4)
+    0.6667
     """
 
     features: Features
     task: Task
-    base: Vector | None = None
     clock: Clock = field(default_factory=Clock)
 
-    @property
-    def n_coefs(self) -> int:
-        """Number of coefficients, including that of the intercept if there is one.
-
-        Returns
-        -------
-        int
-            Dimension of v.
-        """
-        return self.features.n_coefs
+    def __post_init__(self) -> None:
+        self.n_coefs = self.features.n_coefs  # with that of the intercept, if there is one
 
     def scores(self, v: Vector) -> Vector:
-        """Score the samples by b + X v.
+        """Score the samples by X v.
 
         Parameters
         ----------
@@ -154,7 +137,7 @@ class Objective:
             Scores.
         """
         started = time.perf_counter()
-        scores = self.features.scores(v) if self.base is None else self.base + self.features.scores(v)
+        scores = self.features.scores(v)
         self.clock.products += time.perf_counter() - started
         return scores
 
@@ -183,14 +166,9 @@ class Objective:
         self.clock.count(self.task.n_queries, started)
         risk, started = self.task.weigh(solved), time.perf_counter()
         normal = self.features.combine(risk.gradient)
-        surrogate = self.task.inference.surrogate
-        if isinstance(surrogate, Hinge):
-            offset = surrogate.scale * risk.loss
-            if self.base is not None:
-                offset += float(risk.gradient @ self.base)
-        else:
-            offset = risk.value - float(normal @ v)
         self.clock.products += time.perf_counter() - started
+        surrogate = self.task.inference.surrogate
+        offset = surrogate.scale * risk.loss if isinstance(surrogate, Hinge) else risk.value - float(normal @ v)
         return evaluation_of(risk.value, offset, normal)
 
     def largest_score(self, v: Vector) -> float:
@@ -204,22 +182,6 @@ class Objective:
         Returns
         -------
         float
-            The largest absolute score, without b.
+            The largest absolute score.
         """
         return float(np.abs(self.features.scores(v)).max(initial=0.0))
-
-    def queries(self) -> list[tuple[float, Objective]]:
-        """Split the objective into one per query.
-
-        Returns
-        -------
-        list of (float, Objective)
-            Weight and objective of each query. All of them share the clock.
-        """
-        if self.task.n_queries == 1:
-            return [(1.0, self)]
-        return [(weight, self._query(q)) for q, weight in enumerate(self.task.weights.tolist())]
-
-    def _query(self, q: int) -> Objective:
-        rows, task = self.task.query(q)
-        return Objective(self.features.rows(rows), task, None if self.base is None else self.base[rows], self.clock)

@@ -1,4 +1,4 @@
-"""A path of C: one problem after another, each started where the last one ended."""
+"""The scale of C, and a path of C: one problem after another, each started where the last one ended."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from rankwise.arguments import is_whole
 from rankwise.linear.bundle import Bundle
+from rankwise.linear.cutting_plane import Settings, SolverResult, cutting_plane
 from rankwise.linear.objective import LinearRisk
-from rankwise.linear.solvers import SOLVERS, Settings, SolverResult, cutting_plane
 
 _SMALLEST = 1e-50
 
@@ -42,7 +42,7 @@ def natural_C(objective: LinearRisk) -> float:
     Raises
     ------
     ValueError
-        If every feature has the same mean for positives and negatives, or if the features are too small to be squared.
+        If no feature tells positives from negatives, or if the features are too small to be squared.
 
     See Also
     --------
@@ -54,8 +54,6 @@ def natural_C(objective: LinearRisk) -> float:
     >>> from rankwise import AveragePrecision
     >>> from rankwise.linear import Objective, as_features, natural_C, pose
     >>> task = pose(np.array([True, False]), AveragePrecision())
-    >>> natural_C(Objective(as_features(np.array([[1.0], [0.0]])), task))
-    0.25
     >>> natural_C(Objective(as_features(np.array([[10.0], [0.0]])), task))
     0.0025
     """
@@ -130,16 +128,16 @@ def grid_of_C(Cs: int | ArrayLike, objective: LinearRisk, ends: tuple[float, flo
     return values
 
 
-def solve_path(
-    objective: LinearRisk, Cs: NDArray[np.float64], solver: str, settings: Settings
-) -> Iterator[SolverResult]:
-    """Yield one result per C, in ascending order. Planes under the risk hold for every C, so the bundle is kept."""
+def solve_path(objective: LinearRisk, Cs: NDArray[np.float64], settings: Settings) -> Iterator[SolverResult]:
+    """Yield one result per C, in ascending order. Planes under the risk hold for every C, so the bundle is kept.
+
+    Ctrl-C raises KeyboardInterrupt here.
+    """
     bundle: Bundle | None = Bundle(objective.n_coefs)
-    for C in Cs:
-        if solver == "cutting-plane":
-            result = cutting_plane(objective, float(C), settings, bundle)
-        else:
-            result = SOLVERS[solver](objective, float(C), settings)
+    for C in Cs.tolist():
+        result = cutting_plane(objective, C, settings, bundle)
+        if result.interrupted:
+            raise KeyboardInterrupt
         settings = replace(settings, start=result.coef)
         if Cs[-1] == C:
             bundle = None  # others use the memory while this one waits to be closed

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from contextlib import closing
 from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
@@ -13,12 +14,11 @@ from sklearn.exceptions import ConvergenceWarning
 from rankwise.arguments import as_threads
 from rankwise.documenting import documented
 from rankwise.linear.base import BaseLinearRanker, check_counts, check_numbers
+from rankwise.linear.cutting_plane import Settings, SolverResult, cutting_plane
 from rankwise.linear.features import INTERCEPT, as_features
 from rankwise.linear.objective import LinearRisk, Objective
 from rankwise.linear.path import usual_C
-from rankwise.linear.prior import Prior, take_prior
 from rankwise.linear.scales import check_scales
-from rankwise.linear.solvers import AUTO, SOLVERS, Settings, SolverResult
 from rankwise.linear.task import Task, pose
 from rankwise.metrics.loss import Loss
 from rankwise.metrics.registry import LossLike, as_loss
@@ -26,14 +26,37 @@ from rankwise.progress import Progress
 from rankwise.surrogates import Hinge, Surrogate
 
 # Default C divided by the natural C: the middle of what cross-validation chose on real tasks.
-_USUAL, _USUAL_REFINING = 256.0, 4.0
+_USUAL = 256.0
 # A gap below this may be rounding: where 0 has it, no other coefficients are measurably better.
 _ROUNDING = 1e-12
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
+class ConvexRanker(BaseLinearRanker):
+    """What both ranking SVMs are told of their convex problem."""
+
+    method: str = "auto"
+    tol: float = 1e-3
+    max_iter: int = 10_000
+    scale: float = 1.0
+    surrogate: Surrogate | None = None
+    fit_intercept: bool = True
+    n_threads: int = 1
+    verbose: int = 0
+
+    def _surrogate(self) -> Surrogate:
+        """Return the surrogate to minimise; refuse one that is not convex."""
+        own: Any = self.surrogate
+        if own is None:
+            return Hinge(self.scale, self.method)
+        if not (isinstance(own, Surrogate) and own.is_convex):
+            raise ValueError(f"surrogate must be a convex Surrogate, got {own!r}; use LinearRanker for others")
+        return own
+
+
 @documented
 @dataclass(eq=False, repr=False)
-class RankSVM(BaseLinearRanker):
+class RankSVM(ConvexRanker):
     """Linear ranking SVM for a ranking loss such as average precision.
 
     With J_q the structured hinge of query q, a convex upper bound of its ranking loss, the ranker w minimises
@@ -41,35 +64,26 @@ class RankSVM(BaseLinearRanker):
         ½‖w‖² + C·mean_q J_q(X w).
 
     The solver stops at a certified duality gap, so the result is the optimum up to `tol`. To get a good ranker with
-    little effort, begin with `LinearRanker`. Use RankSVM if you want the solution of this convex problem, a certified
-    gap, or a loss of your own.
+    little effort, begin with `LinearRanker`.
 
     Parameters
     ----------
     loss : str or Loss, default "ap"
-        Ranking loss to minimise: "ap" (average precision), "ndcg", "ndcg@10", "mrr", "auc" or "zero-one", or
-        a `Loss` of your own.
+        Ranking loss to minimise: "ap" (average precision), "ndcg", "ndcg@10", "mrr", "auc" or "zero-one", or a `Loss`
+        of your own.
     C : float, optional
-        Weight of the loss against the penalty. A larger C fits the training data more closely. Because the loss is a
-        mean, a good C does not depend on the number of samples. The default is a multiple of the data's natural C,
-        which suits the scale of the features, see `rankwise.linear.natural_C`. Use `RankSVMCV` to choose it by
-        cross-validation.
+        Weight of the loss against the penalty. Because the loss is a mean, a good C does not depend on the number of
+        samples. The default is a multiple of the data's natural C, which suits the scale of the features, see
+        `rankwise.linear.natural_C`. `RankSVMCV` chooses it by cross-validation.
     {svm_solving}
     surrogate : Surrogate, optional
         A convex surrogate of your own that is never negative, in place of `Hinge(scale, method)`.
-    prior : array-like of shape (n_features,) or estimator, optional
-        Model to start from and to refine. The penalty is then ½‖w − w₀‖² in place of ½‖w‖², where w₀ is the prior:
-        the ranker leaves it only as far as the loss pays for it. Pass coefficients, or a linear scikit-learn
-        classifier, which is fitted first and scaled to scores with standard deviation 1. To use a classifier that is
-        fitted already, wrap it in sklearn.frozen.FrozenEstimator.
     {fit_intercept}
+    {n_threads}
+    {verbose}
     warm_start : bool, default False
         Whether a further call of `fit` starts at the coefficients of the last one. This saves time if only C or `tol`
         changes.
-    {n_threads}
-    random_state : int, default 0
-        Seed for the order in which "frank-wolfe" visits the queries. Other solvers do not use it.
-    {verbose}
 
     Attributes
     ----------
@@ -107,18 +121,7 @@ class RankSVM(BaseLinearRanker):
     loss: LossLike = "ap"
     C: float | None = None
     _: KW_ONLY
-    solver: str = "auto"
-    method: str = "auto"
-    tol: float = 1e-3
-    max_iter: int = 10_000
-    scale: float = 1.0
-    surrogate: Surrogate | None = None
-    prior: Any = None
-    fit_intercept: bool = True
     warm_start: bool = False
-    n_threads: int = 1
-    random_state: int = 0
-    verbose: int = 0
 
     def fit(self, X: Any, y: ArrayLike, qid: ArrayLike | None = None, query_weight: ArrayLike | None = None) -> RankSVM:
         """Fit the ranker to labelled samples.
@@ -138,8 +141,7 @@ class RankSVM(BaseLinearRanker):
         Raises
         ------
         ValueError
-            If a parameter is invalid, or if the data cannot be ranked, for example because there is only one class,
-            or because all features are too small to be squared.
+            If a parameter is invalid, or if the data cannot be ranked.
         KeyboardInterrupt
             After Ctrl-C.
 
@@ -148,11 +150,10 @@ class RankSVM(BaseLinearRanker):
         sklearn.exceptions.ConvergenceWarning
             If the solver stops before the gap is at most `tol`.
         UserWarning
-            If the features differ in scale by more than a factor of 1,000. The penalty is the same for all
-            coefficients, so a feature of a much smaller scale hardly counts. Or if C is so small for features of this
-            scale that all coefficients are 0.
+            If the features differ in scale by more than a factor of 1,000, so that the smaller ones hardly count, or if
+            C is so small that all coefficients are 0.
         """
-        loss, _ = self._validated()
+        loss = self._validated()
         X, labels = self._checked_both(X, y, qid)
         check_scales(X, type(self).__name__)
         surrogate, n_threads = self._surrogate(), as_threads(self.n_threads)
@@ -161,49 +162,34 @@ class RankSVM(BaseLinearRanker):
 
     def _fit_to(self, X: Any, task: Task, relevant: NDArray[np.bool_]) -> RankSVM:
         """Fit the ranker to checked features and a task."""
-        loss, solve = self._validated()
-        features = self._features(X, loss)
-        prior = None if self.prior is None else take_prior(self.prior, X, relevant, intercept=self.fit_intercept)
-        objective = Objective(features, task, None if prior is None else prior.scores)
+        loss = task.inference.loss
+        objective = Objective(self._features(X, loss), task)
         self.C_ = self._given_or_usual_C(Objective(as_features(X), task))
-        progress = Progress(f"RankSVM {loss.name}, C={self.C_:.4g}") if self.verbose else None
-        report = None if progress is None else lambda step: progress.say(str(step))
-        start = self._start(features.n_coefs, prior)
-        settings = Settings(float(self.tol), int(self.max_iter), start, report, self.random_state)
-        try:
-            result = solve(objective, self.C_, settings)
-            learnt = result.coef if prior is None else result.coef + prior.start(result.coef.size)
-            self._adopt(learnt, objective.features.scores, relevant)
+        with closing(Progress(f"RankSVM {loss.name}, C={self.C_:.4g}")) as progress:
+            report = (lambda step: progress.say(str(step))) if self.verbose else None
+            settings = Settings(float(self.tol), int(self.max_iter), self._start(objective.n_coefs), report)
+            result = cutting_plane(objective, self.C_, settings)
+            self._adopt(result.coef, objective.features.scores(result.coef), relevant)
             self._take_result(result)
-        finally:
-            if progress is not None:
-                progress.close()
         return self
 
-    def _validated(self) -> tuple[Loss, Any]:
-        """Check all parameters; return the loss and the solver."""
+    def _validated(self) -> Loss:
+        """Check all parameters; return the loss."""
         loss = as_loss(self.loss)
         check_numbers(self.C, tol=self.tol)
         check_counts(max_iter=self.max_iter)
         self._surrogate().accepts(loss)
-        if self.solver not in ("auto", *SOLVERS):
-            known = ", ".join(map(repr, ("auto", *SOLVERS)))
-            raise ValueError(f"unknown solver {self.solver!r}; use one of {known}")
-        return loss, SOLVERS[AUTO if self.solver == "auto" else self.solver]
-
-    def _surrogate(self) -> Surrogate:
-        return convex_surrogate(self.surrogate, self.scale, self.method)
+        return loss
 
     def _given_or_usual_C(self, risk: LinearRisk) -> float:
-        """Return C, or the default for a risk without intercept and prior."""
-        usual = _USUAL if self.prior is None else _USUAL_REFINING
-        return usual_C(risk, usual) if self.C is None else float(self.C)
+        """Return C, or the default for a risk without intercept."""
+        return usual_C(risk, _USUAL) if self.C is None else float(self.C)
 
-    def _start(self, n_coefs: int, prior: Prior | None) -> NDArray[np.float64] | None:
+    def _start(self, n_coefs: int) -> NDArray[np.float64] | None:
+        """Return the coefficients of the last fit for a warm start."""
         if not self.warm_start or not hasattr(self, "coef_") or self.coef_.size != self.n_features_in_:
             return None
-        coef = np.append(self.coef_[0], self.intercept_ / INTERCEPT)[:n_coefs]
-        return coef if prior is None else coef - prior.start(coef.size)
+        return np.append(self.coef_[0], self.intercept_ / INTERCEPT)[:n_coefs]
 
     def _take_result(self, result: SolverResult) -> None:
         """Take the bounds and the history from a solver; raise if it was interrupted, warn if it stopped early."""
@@ -213,29 +199,15 @@ class RankSVM(BaseLinearRanker):
         if result.interrupted:
             raise KeyboardInterrupt
         if not result.converged:
-            warn_of_gap(result, self.tol, stacklevel=5)
-        elif self.C is not None and self.prior is None and result.gap < _ROUNDING and not result.coef.any():
+            warnings.warn(
+                f"RankSVM stopped at a relative duality gap of {result.gap:.1e}, tol={self.tol:g}: {result.reason}",
+                ConvergenceWarning,
+                stacklevel=4,
+            )
+        elif self.C is not None and result.gap < _ROUNDING and not result.coef.any():
             warnings.warn(
                 f"RankSVM learnt coefficients of 0, so all scores are equal: C={self.C_:.3g} is too small for features "
                 "of this scale, or none tells positives from negatives; leave out C, or scale the features",
                 UserWarning,
                 stacklevel=4,
             )
-
-
-def convex_surrogate(own: Any, scale: float, method: str) -> Surrogate:
-    """Return the surrogate to minimise; refuse one that is not convex."""
-    if own is None:
-        return Hinge(scale, method)
-    if not (isinstance(own, Surrogate) and own.is_convex):
-        raise ValueError(f"surrogate must be a convex Surrogate, got {own!r}; use LinearRanker for others")
-    return own
-
-
-def warn_of_gap(result: SolverResult, tol: float, stacklevel: int = 4) -> None:
-    """Warn that a solver stopped early; the warning names the line `stacklevel` calls up."""
-    warnings.warn(
-        f"RankSVM stopped at a relative duality gap of {result.gap:.1e}, tol={tol:g}: {result.reason}",
-        ConvergenceWarning,
-        stacklevel=stacklevel,
-    )

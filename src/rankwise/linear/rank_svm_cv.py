@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
-from dataclasses import KW_ONLY, dataclass, replace
+from dataclasses import KW_ONLY, dataclass
 from functools import partial
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from rankwise.arguments import as_threads
 from rankwise.documenting import documented
-from rankwise.linear.base import BaseLinearRanker
 from rankwise.linear.cross_validation import (
     Candidate,
     Fold,
@@ -25,34 +24,31 @@ from rankwise.linear.cross_validation import (
     refitted,
     split,
 )
+from rankwise.linear.cutting_plane import Settings
 from rankwise.linear.features import Vector, as_features
 from rankwise.linear.labels import Labels
 from rankwise.linear.objective import Objective
 from rankwise.linear.path import grid_of_C, solve_path
-from rankwise.linear.prior import Prior, take_prior, tuned_logistic
-from rankwise.linear.rank_svm import RankSVM, convex_surrogate, warn_of_gap
+from rankwise.linear.rank_svm import ConvexRanker, RankSVM
 from rankwise.linear.scales import check_scales
-from rankwise.linear.solvers import AUTO, Settings, SolverResult, Step
 from rankwise.linear.task import Task, pose
-from rankwise.metrics import Metric
 from rankwise.metrics.loss import Loss
 from rankwise.metrics.registry import LossLike, as_loss
 from rankwise.progress import tell
-from rankwise.surrogates import Surrogate
 
 # Ends of the grid of C, in powers of ten times the natural C. For the 0-1 hinge with imbalanced classes the natural C
 # is larger, because positives and negatives cancel at v = 0.
-_GRID, _GRID_REFINING, _GRID_ZERO_ONE = (-1.2, 4.8), (-1.8, 4.8), (-3.2, 3.2)
+_GRID, _GRID_ZERO_ONE = (-1.2, 4.8), (-3.2, 3.2)
 
 
 @documented
 @dataclass(eq=False, repr=False)
-class RankSVMCV(BaseLinearRanker):
+class RankSVMCV(ConvexRanker):
     """Ranking SVM that chooses C by cross-validation.
 
-    It fits a `RankSVM` for every C (and for every loss, if several are given) on every fold, and compares them by a
-    metric on the samples that the fold leaves out. Each fold fits its values of C in ascending order and starts where
-    the last fit ended, which is much faster than separate fits. All folds share the memory of X.
+    It fits a `RankSVM` for every C (and every loss, if several are given) on every fold, and compares them by a metric
+    on the samples that the fold leaves out. Each fit starts where that of the last C ended. The final model is fitted
+    to all samples. All folds share the memory of X.
 
     Parameters
     ----------
@@ -61,29 +57,21 @@ class RankSVMCV(BaseLinearRanker):
     Cs : int or array-like of shape (n_Cs,), default 10
         Number of values of C to try, on a logarithmic grid around the data's natural C (see
         `rankwise.linear.natural_C`), or the values themselves, in ascending order.
-    cv : int or cross-validation splitter, default 5
-        Number of folds, or a splitter. If there are several queries, folds keep them whole. Otherwise folds are
-        stratified.
-    scoring : str, Metric or list of them, optional
-        Metric to choose by: a name of `rankwise.metrics.METRICS`, such as "ap" or "ndcg@10", or a `Metric`. It is
-        averaged over the queries that a fold leaves out, then over the folds. The default is the metric of the first
-        loss. If you pass a list, the first metric chooses and the others are measured too, see `scores_by_`.
-    refit : True or "average", default True
-        How to get the final model. True fits it to all samples with the chosen C. "average" takes the mean of the
-        folds' models, which varies less than a single model.
-    n_jobs : int, optional
-        Number of folds that are fitted at the same time, in threads. -1 uses all processors, and the default is one.
     {svm_solving}
     surrogate : Surrogate, optional
         A convex surrogate of your own that is never negative, in place of `Hinge(scale, method)`.
-    prior : array-like of shape (n_features,), estimator or "logistic", optional
-        Model to start from and to refine, as in `RankSVM`. "logistic" is a logistic regression whose own C is chosen
-        on the same folds.
     {fit_intercept}
     {n_threads}
-    random_state : int, default 0
-        Seed for the random split into folds, and for the order in which "frank-wolfe" visits the queries.
     {verbose}
+    cv : int or cross-validation splitter, default 5
+        Number of folds, or a splitter. Folds keep queries whole; those of one query are stratified.
+    scoring : str, Metric or list of them, optional
+        Metric to choose by, such as "ndcg@10": its mean over queries, then over folds. The default is that of the first
+        loss. Of a list, the first metric chooses and the others are measured too, see `scores_by_`.
+    n_jobs : int, optional
+        Number of folds that are fitted at the same time, in threads. -1 uses all processors, and the default is one.
+    random_state : int, default 0
+        Seed for the random split into folds.
 
     Attributes
     ----------
@@ -104,9 +92,7 @@ class RankSVMCV(BaseLinearRanker):
         What each metric would have chosen: "loss", "C" and "score" (averaged over the folds). Only there if `scoring`
         is a list.
     {bounds}
-    history_ : dict of str to ndarray
-        Progress of the solver, as in `RankSVM`. With refit="average", history_ is that of the first fold, and
-        objective_, dual_ and gap_ are those of the fold with the largest gap.
+    {svm_history_}
     {svm_timing_}
     {seen}
 
@@ -131,26 +117,11 @@ class RankSVMCV(BaseLinearRanker):
     _: KW_ONLY
     cv: Any = 5
     scoring: Scoring = None
-    refit: bool | str = True
     n_jobs: int | None = None
-    solver: str = "auto"
-    method: str = "auto"
-    tol: float = 1e-3
-    max_iter: int = 10_000
-    scale: float = 1.0
-    surrogate: Surrogate | None = None
-    prior: Any = None
-    fit_intercept: bool = True
-    n_threads: int = 1
     random_state: int = 0
-    verbose: int = 0
 
     def fit(
-        self,
-        X: Any,
-        y: ArrayLike,
-        qid: ArrayLike | None = None,
-        query_weight: ArrayLike | None = None,
+        self, X: Any, y: ArrayLike, qid: ArrayLike | None = None, query_weight: ArrayLike | None = None
     ) -> RankSVMCV:
         """Choose C (and the loss) by cross-validation, then fit the ranker.
 
@@ -180,15 +151,12 @@ class RankSVMCV(BaseLinearRanker):
         sklearn.exceptions.ConvergenceWarning
             If the solver of the final model stops before the gap is at most `tol`.
         UserWarning
-            If the features differ in scale by more than a factor of 1,000. The penalty is the same for all
-            coefficients, so a feature of a much smaller scale hardly counts.
+            If the features differ in scale by more than a factor of 1,000, so that the smaller ones hardly count.
         """
         started = time.perf_counter()
         losses = [as_loss(one) for one in (self.loss if isinstance(self.loss, list | tuple) else [self.loss])]
         if not losses:
             raise ValueError("loss is an empty list; pass a loss, or several to choose from")
-        if self.refit is not True and self.refit != "average":
-            raise ValueError(f"unknown refit={self.refit!r}; use True or 'average'")
         for loss in losses:
             self._single(loss, 1.0)._validated()
         metrics, n_jobs = metrics_for(losses[0], self.scoring), as_jobs(self.n_jobs)
@@ -197,42 +165,44 @@ class RankSVMCV(BaseLinearRanker):
         metrics = [metric.for_grades(labels.grades) for metric in metrics]
         folds = split(labels, qid, self.cv, self.random_state)
         whole, tasks = self._tasks(labels, losses[0], qid, query_weight, folds)
-        priors, prior = self._priors(X, labels, qid, folds, metrics[0])
-        paths = _Paths(self, X, losses, tasks, priors)
-        self.Cs_ = np.array([self._grid(X, whole, loss) for loss in losses])
-        search = Search(folds, metrics, labels, qid, self.Cs_.shape, names=[f"{loss.name} loss" for loss in losses])
-        if self.verbose:
-            search.say = lambda line: tell(f"RankSVMCV: {line}")
-        interrupted = search.run(partial(paths.follow, search, self.Cs_), n_jobs)
+        features = [self._features(X, loss) for loss in losses]
+        # Without the column of the intercept, which does not reflect the features.
+        plain = as_features(X)
+        self.Cs_ = np.array([self._grid(Objective(plain, whole.by(loss))) for loss in losses])
+        search = Search(folds, metrics, labels, qid, self.Cs_, n_jobs)
+        clocks: list[dict[str, float]] = []
+
+        def follow(path: int, fold: int) -> Iterator[Vector]:
+            objective = Objective(features[path], tasks[fold].by(losses[path]))
+            clocks.append(vars(objective.clock))
+            settings = Settings(float(self.tol), int(self.max_iter), report=search.stop.check)
+            for result in solve_path(objective, self.Cs_[path], settings):
+                yield objective.scores(result.coef)[folds[fold].test]
+
+        names = [f"RankSVMCV: {loss.name} loss" for loss in losses]
+        interrupted = search.run(follow, names, tell if self.verbose else None)
         chosen = self._choose(search, losses, interrupted)
-        if self.refit == "average":
-            self._average([paths.found.get((*chosen[:2], f)) for f in range(len(folds))], paths, chosen, labels)
-        else:
-            loss = losses[chosen.path]
-            single = self._single(loss, self.C_, prior=prior, verbose=self.verbose)
-            single.n_features_in_ = self.n_features_in_
-            task = whole.by(loss, single._surrogate())
-            interrupted = refitted(self, single, partial(single._fit_to, X, task, labels.relevant)) or interrupted
-            paths.spent.append(single.timing_)
-        parts = ("inference", "products", "calls")
+        loss = losses[chosen.path]
+        single = self._single(loss, self.C_, self.verbose)
+        single.n_features_in_ = self.n_features_in_
+        interrupted |= refitted(self, single, partial(single._fit_to, X, whole.by(loss), labels.relevant))
         self.timing_ = {"total": time.perf_counter() - started}
-        self.timing_ |= {part: sum(spent[part] for spent in paths.spent) for part in parts}
+        for part in ("inference", "products", "calls"):
+            self.timing_[part] = sum(clock[part] for clock in [*clocks, single.timing_])
         if interrupted:
             raise KeyboardInterrupt
         return self
 
-    def _single(self, loss: Loss, C: float, prior: Any = None, verbose: int = 0) -> RankSVM:
+    def _single(self, loss: Loss, C: float, verbose: int = 0) -> RankSVM:
         """Return the model for one loss and one C."""
-        return RankSVM(**self._shared(RankSVM) | {"loss": loss, "C": C, "prior": prior, "verbose": verbose})
+        return RankSVM(**self._shared(RankSVM) | {"loss": loss, "C": C, "verbose": verbose})
 
     def _tasks(
         self, labels: Labels, loss: Loss, qid: ArrayLike | None, weight: ArrayLike | None, folds: list[Fold]
     ) -> tuple[Task, list[Task]]:
         """Return the task of all samples and that of each fold; refuse folds that have nothing to train on."""
-        surrogate = convex_surrogate(self.surrogate, self.scale, self.method)
-        given = partial(
-            pose, labels.truth, loss, qid, weight, surrogate=surrogate, n_threads=as_threads(self.n_threads)
-        )
+        surrogate, n_threads = self._surrogate(), as_threads(self.n_threads)
+        given = partial(pose, labels.truth, loss, qid, weight, surrogate=surrogate, n_threads=n_threads)
         whole, tasks = given(), []  # what is wrong with all samples is not a fold's
         for number, fold in enumerate(folds, 1):
             try:
@@ -241,25 +211,9 @@ class RankSVMCV(BaseLinearRanker):
                 raise ValueError(f"fold {number} of cv: {error}") from None
         return whole, tasks
 
-    def _priors(
-        self, X: Any, labels: Labels, qid: ArrayLike | None, folds: list[Fold], metric: Metric
-    ) -> tuple[list[Prior | None], Any]:
-        """Return the model to refine on each fold, and on all samples."""
-        if self.prior is None:
-            return [None] * len(folds), None
-        if isinstance(self.prior, str):
-            if self.prior != "logistic":
-                raise ValueError(f"unknown prior {self.prior!r}; use 'logistic', a linear classifier or coefficients")
-            return tuned_logistic(X, labels, qid, folds, metric, self.refit is True, self.fit_intercept)
-        return [
-            take_prior(self.prior, X, labels.above_lowest(fold.train), fold.train, self.fit_intercept) for fold in folds
-        ], self.prior
-
-    def _grid(self, X: Any, whole: Task, loss: Loss) -> Vector:
-        """Return the values of C to try, without the column of the intercept, which does not reflect the features."""
-        ends = _GRID if self.prior is None else _GRID_REFINING
-        task = whole.by(loss, whole.inference.surrogate)
-        return grid_of_C(self.Cs, Objective(as_features(X), task), ends if loss.has_discount else _GRID_ZERO_ONE)
+    def _grid(self, objective: Objective) -> Vector:
+        """Return the values of C to try for an objective."""
+        return grid_of_C(self.Cs, objective, _GRID if objective.task.inference.loss.has_discount else _GRID_ZERO_ONE)
 
     def _choose(self, search: Search, losses: list[Loss], interrupted: bool) -> Candidate:
         """Take the scores and the best candidate by each metric; return that of the first metric."""
@@ -276,51 +230,3 @@ class RankSVMCV(BaseLinearRanker):
                 for name, one in best.items()
             }
         return chosen
-
-    def _average(self, found: list[SolverResult | None], paths: _Paths, chosen: Candidate, labels: Labels) -> None:
-        """Take the mean of the folds' models."""
-        results = [result for result in found if result is not None]
-        models = [
-            result.coef if prior is None else result.coef + prior.start(result.coef.size)
-            for result, prior in zip(found, paths.priors, strict=True)
-            if result is not None
-        ]
-        self._adopt(np.mean(models, axis=0), paths.features[chosen.path].scores, labels.relevant)
-        worst = max(results, key=lambda result: result.gap)
-        self.objective_, self.dual_, self.gap_ = worst.primal, worst.dual, worst.gap
-        self.n_iter_, self.converged_ = max(result.n_iter for result in results), worst.converged
-        self.history_ = results[0].history
-        if not self.converged_:
-            warn_of_gap(worst, self.tol)
-
-
-class _Paths:
-    """Paths of C of every loss on every fold, and what they found: by loss, C and fold. spent: clocks."""
-
-    def __init__(
-        self, model: RankSVMCV, X: Any, losses: list[Loss], tasks: list[Task], priors: list[Prior | None]
-    ) -> None:
-        self.features = [model._features(X, loss) for loss in losses]
-        self.priors, self._losses, self._tasks = priors, losses, tasks
-        self._solver = AUTO if model.solver == "auto" else model.solver
-        self._settings = Settings(float(model.tol), int(model.max_iter), seed=model.random_state)
-        self.found: dict[tuple[int, int, int], SolverResult] = {}
-        self.spent: list[dict[str, float]] = []
-
-    def follow(self, search: Search, Cs: NDArray[np.float64], loss: int, fold: int) -> Iterator[Vector]:
-        """Yield the scores of the samples that a fold leaves out, for ascending C."""
-
-        def check(step: Step) -> None:
-            if search.stop.is_set():
-                raise KeyboardInterrupt
-
-        task, prior = self._tasks[fold], self.priors[fold]
-        task = task.by(self._losses[loss], task.inference.surrogate)
-        objective = Objective(self.features[loss], task, None if prior is None else prior.scores)
-        self.spent.append(vars(objective.clock))
-        settings = replace(self._settings, report=check)
-        for C, result in enumerate(solve_path(objective, Cs[loss], self._solver, settings)):
-            if result.interrupted:
-                raise KeyboardInterrupt
-            self.found[loss, C, fold] = result
-            yield objective.scores(result.coef)[search.folds[fold].test]

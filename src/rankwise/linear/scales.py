@@ -7,12 +7,13 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.utils.sparsefuncs import min_max_axis
 
 from rankwise.linear.features import as_features
 
 __all__ = ["check_scales"]
 
-# Dense and CSR features are looked at in so many blocks of so many rows: what a feature has elsewhere is not seen.
+# Features are looked at in so many blocks of so many rows: what a feature has elsewhere is not seen.
 _BLOCKS, _ROWS = 16, 256
 # On standardised data of which one feature was enlarged, AP fell from here on.
 _APART = 1e3
@@ -26,14 +27,14 @@ _CONSTANT = 1e-12
 Vector = NDArray[np.float64]
 
 
-def check_scales(X: Any, estimator: str, warns: bool = True) -> None:
+def check_scales(X: Any, estimator: str) -> None:
     """Refuse features that are too small to be squared; warn if they differ much in scale. X: dense, CSR or CSC."""
     low, high, filled = _looked_at(X)
     largest, varies = np.maximum(np.abs(low), np.abs(high)), high - low
     if largest.max(initial=0.0) < _SMALLEST and 0.0 < _largest(X) < _SMALLEST:
         raise ValueError(f"features are below {_SMALLEST:g}, which is too small to be squared; scale them first")
     used = np.flatnonzero((varies > _CONSTANT * largest) & (filled >= _FILLED))
-    if not warns or used.size < 2:
+    if used.size < 2:
         return
     small, large = used[np.argmin(varies[used])], used[np.argmax(varies[used])]
     apart = np.log10(varies[large]) - np.log10(varies[small])  # the ratio may overflow
@@ -56,22 +57,19 @@ def _largest(X: Any) -> float:
 
 
 def _looked_at(X: Any) -> tuple[Vector, Vector, NDArray[np.int64]]:
-    """Return each feature's least value, largest value and number of others than 0, in some rows, of CSC in all."""
-    n, d = X.shape
-    dense = isinstance(X, np.ndarray)
-    low, high, filled = np.full(d, np.inf if dense else 0.0), np.full(d, -np.inf if dense else 0.0), np.zeros(d, int)
-    if getattr(X, "format", "") == "csc":
-        blocks = [(X.data, np.repeat(np.arange(d), np.diff(X.indptr)))]
-    else:
-        step = max(n // _BLOCKS, _ROWS)
-        parts = (X[start : start + _ROWS] for start in range(0, n, step))
-        blocks = [] if dense else [(part.data, part.indices) for part in parts]
-    for values, features in blocks:
-        np.minimum.at(low, features, values)
-        np.maximum.at(high, features, values)
-        filled += np.bincount(features, minlength=d)
-    for part in parts if dense else ():
-        np.minimum(low, part.min(axis=0), out=low)
-        np.maximum(high, part.max(axis=0), out=high)
-        filled += np.count_nonzero(part, axis=0)
-    return low, high, filled
+    """Return each feature's least value, largest value and number of others than 0, in some rows."""
+    n = X.shape[0]
+    blocks = [slice(start, min(start + _ROWS, n)) for start in range(0, n, max(n // _BLOCKS, _ROWS))]
+    parts: Any = (X[block] for block in blocks)
+    if getattr(X, "format", "") == "csc":  # taking rows reads all entries, so this is done once
+        parts = [X[np.concatenate([np.arange(block.start, block.stop) for block in blocks])]]
+    low, high, filled = zip(*map(_ends, parts), strict=True)
+    return np.min(low, axis=0), np.max(high, axis=0), np.sum(filled, axis=0)
+
+
+def _ends(X: Any) -> tuple[Vector, Vector, NDArray[np.int64]]:
+    """Return the same in all rows. Sparse features are seen from 0, because they are not centred."""
+    if isinstance(X, np.ndarray):
+        return X.min(axis=0), X.max(axis=0), np.count_nonzero(X, axis=0)
+    low, high = min_max_axis(X, axis=0)
+    return np.minimum(low, 0.0), np.maximum(high, 0.0), np.bincount(X.tocsr().indices, minlength=X.shape[1])

@@ -2,14 +2,12 @@
 
 Dense features are centred and divided by their standard deviation. Sparse features are divided by their largest
 absolute value: they stay sparse, and features of 0 and 1 do not change. A dense matrix that fits easily into memory is
-copied.
-For a larger one, or a memory map, every product is computed from products of the original matrix.
+copied. For a larger one, or a memory map, every product is computed from products of the original matrix.
 """
 
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -19,9 +17,9 @@ from scipy.linalg.blas import dsyrk, dtrmv
 from scipy.linalg.lapack import dpstrf
 from scipy.sparse import csr_matrix
 
-from rankwise.linear.features import FEW, Features, Vector, as_features, of_parts
+from rankwise.linear.features import FEW, Features, Vector, as_features, blocks, of_parts
 
-__all__ = ["RowSpace", "Scaled", "Standardised", "gram_of", "moments", "rate_of_sizes", "standardise", "sums_of"]
+__all__ = ["RowSpace", "Scaled", "Standardised", "standardise"]
 
 # Largest number of entries of a matrix that is copied (128 MB), and entries of a block.
 _COPIED, _BLOCK = 1 << 24, 1 << 18
@@ -29,8 +27,6 @@ _COPIED, _BLOCK = 1 << 24, 1 << 18
 _MOST_ROWS, _LARGER = 1 << 13, 2
 # A feature whose relative deviation is below this is constant except for rounding.
 _CONSTANT = 1e-14
-# Beyond these, squares overflow, or underflow so far that digits are lost.
-_SQUARES = 1e-280, 1e280
 # Numbers up to this can be summed. Coefficients of features below the second one may overflow.
 _LARGEST, _SMALLEST = 1e307, 1e-302
 
@@ -40,7 +36,6 @@ class Scaled:
 
     def __init__(self, inner: Features, centre: Vector, rate: Vector) -> None:
         self._inner, self.centre, self.rate = inner, centre, rate
-        self.n_samples: int = inner.n_samples
         self.n_coefs: int = inner.n_coefs
 
     def scores(self, coef: Vector) -> Vector:
@@ -51,10 +46,6 @@ class Scaled:
     def combine(self, weights: NDArray[np.floating]) -> Vector:
         """See `Features`."""
         return np.asarray((self._inner.combine(weights) - self.centre * weights.sum(dtype=np.float64)) * self.rate)
-
-    def rows(self, rows: NDArray[np.int64] | slice) -> Scaled:
-        """See `Features`."""
-        return Scaled(self._inner.rows(rows), self.centre, self.rate)
 
 
 def standardise(X: Any) -> Standardised | RowSpace:
@@ -103,7 +94,7 @@ class Standardised:
 
     def gram(self, weights: Vector) -> NDArray[np.float64]:
         """Standardised Xᵀ·diag(weights)·X, (d, d), of dense X; weights at least 0."""
-        return gram_of(self._X, weights) if self.is_copied else gram_of(self._X, weights, self.centre, self.rate)
+        return _gram(self._X, weights) if self.is_copied else _gram(self._X, weights, self.centre, self.rate)
 
     def rows(self, rows: NDArray[np.int64] | slice) -> Standardised:
         """Return a copy of some rows, with the centre and scale of all rows."""
@@ -121,13 +112,13 @@ class Standardised:
         n = self.n_samples
         result = np.zeros((n, n), order="F")
         if self.is_dense:
-            for part in _blocks(self.n_coefs, n):
+            for part in blocks(self.n_coefs, n, _BLOCK):
                 columns = (self._X[:, part] - self.centre[part]) * self.rate[part]
                 result = dsyrk(1.0, columns, beta=1.0, c=result, overwrite_c=1)
             return result
         X = self._X.tocsr()
         scaled = of_parts(csr_matrix, X.shape, X.data * self.rate[X.indices], X.indices, X.indptr)
-        for part in _blocks(n, n):
+        for part in blocks(n, n, _BLOCK):
             result[:, part] = (scaled @ scaled[part].T).toarray()
             result[part.stop :, part] = 0.0
             result[part, part] = np.triu(result[part, part])
@@ -166,11 +157,7 @@ class RowSpace:
 
     def gram(self, weights: Vector) -> NDArray[np.float64]:
         """R·diag(weights)·Rᵀ, (n, n); weights at least 0."""
-        return gram_of(self._R.T, weights[self._order])
-
-    def rows(self, rows: NDArray[np.int64] | slice) -> Features:
-        """Return a copy of some rows."""
-        return as_features(self._R.T[self._place[rows]])
+        return _gram(self._R.T, weights[self._order])
 
     def as_given(self, coef: Vector) -> Vector:
         """Return coefficients for the original features; scores differ by a constant."""
@@ -179,19 +166,13 @@ class RowSpace:
         return self._given.as_given(self._given.combine(alpha))
 
 
-def _blocks(n: int, d: int) -> Iterator[slice]:
-    step = max(_BLOCK // max(d, 1), 1)
-    for start in range(0, n, step):
-        yield slice(start, min(start + step, n))
-
-
-def gram_of(
+def _gram(
     X: NDArray[np.floating], weights: Vector, centre: Vector | float = 0.0, rate: Vector | float = 1.0
 ) -> NDArray[np.float64]:
     """Return Xᵀ·diag(weights)·X, (d, d), of standardised X; weights are at least 0."""
     n, d = X.shape
     result = np.zeros((d, d))
-    for part in _blocks(n, d):
+    for part in blocks(n, d, _BLOCK):
         used = part.start + np.flatnonzero(weights[part])
         rows = (X[used] - centre) * rate
         rows *= np.sqrt(weights[used])[:, None]
@@ -201,58 +182,40 @@ def gram_of(
 
 def _of_dense(X: NDArray[np.floating]) -> tuple[Vector, Vector]:
     """Return the mean of each column and 1/deviation, or 0 for a constant column."""
-
-    def sizes() -> Vector:
-        largest = np.zeros(X.shape[1])
-        for part in _blocks(*X.shape):
-            np.maximum(largest, np.abs(X[part]).max(axis=0), out=largest)
-        return largest
-
-    return moments(X.shape[0], lambda *how: sums_of(X, *how), sizes)
-
-
-def moments(n: int, sums: Callable[..., Vector], sizes: Callable[[], Vector]) -> tuple[Vector, Vector]:
-    """Return the mean of each column of n rows, and 1/deviation, or 0 for a constant column.
-
-    sums: `sums_of` the matrix. sizes: max |x| of each column, called only if some squares would leave float64.
-    """
-    with np.errstate(over="ignore", invalid="ignore"):
-        mean = sums(0.0) / n
-        mean += sums(mean) / n  # once more, for full precision
-        variance = sums(mean, 2) / n
-    factor: Vector | float = 1.0
-    if not ((variance > _SQUARES[0]) & (variance < _SQUARES[1])).all():
-        largest = sizes()
-        if not (largest < _LARGEST / n).all():
-            raise ValueError("features are too large to be summed; scale them first")
-        odd = (largest > 0.0) & ~((variance > _SQUARES[0]) & (variance < _SQUARES[1]))
-        if odd.any():
-            exponent = np.clip(np.frexp(largest)[1], -1000, 1000)
-            factor = np.where(odd, np.ldexp(1.0, -exponent), 1.0)
-            variance = sums(mean, 2, factor) / n
+    n, largest = len(X), _largest(X)
+    if not (largest < _LARGEST / n).all():
+        raise ValueError("features are too large to be summed; scale them first")
+    # A power of two, which rounds nothing. With it, squares neither overflow nor vanish.
+    factor = np.ldexp(1.0, -np.clip(np.frexp(largest)[1], -1000, 1000))
+    mean = _sums(X) / n
+    mean += _sums(X, mean) / n  # once more, for full precision
+    variance = _sums(X, mean, 2, factor) / n
     return mean, _over(np.sqrt(variance) / factor, np.abs(mean) * _CONSTANT)
 
 
-def sums_of(
-    X: NDArray[np.floating], centre: Vector | float = 0.0, power: int = 1, factor: Vector | float = 1.0
+def _sums(
+    X: NDArray[np.floating], centre: Vector | None = None, power: int = 1, factor: Vector | None = None
 ) -> Vector:
     """Return Σ ((x − centre)·factor)^power of each column, in float64."""
     total = np.zeros(X.shape[1])
-    with np.errstate(over="ignore", invalid="ignore"):
-        for part in _blocks(*X.shape):
-            away = X[part] - centre if np.ndim(centre) else X[part]
-            away = away * factor if np.ndim(factor) else away
-            total += (away if power == 1 else away**power).sum(axis=0, dtype=np.float64)
+    for part in blocks(len(X), X.shape[1], _BLOCK):
+        away = X[part] if centre is None else X[part] - centre
+        away = away if factor is None else away * factor
+        total += (away if power == 1 else away**power).sum(axis=0, dtype=np.float64)
     return total
+
+
+def _largest(X: NDArray[np.floating]) -> Vector:
+    """Return max |x| of each column."""
+    largest = np.zeros(X.shape[1])
+    for part in blocks(len(X), X.shape[1], _BLOCK):
+        np.maximum(largest, np.abs(X[part]).max(axis=0), out=largest)
+    return largest
 
 
 def _of_sparse(X: Any) -> Vector:
     """Return 1/max |x| of each column, or 0 for a column of zeros."""
-    return rate_of_sizes(abs(X).max(axis=0).toarray().ravel().astype(np.float64))
-
-
-def rate_of_sizes(largest: Vector) -> Vector:
-    """Return 1/max |x| of each column, or 0 for a column of zeros."""
+    largest = abs(X).max(axis=0).toarray().ravel().astype(np.float64)
     return _over(largest, np.zeros(largest.size))
 
 

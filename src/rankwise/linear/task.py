@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from rankwise.arguments import as_array, first_true
 from rankwise.linear.features import Vector
 from rankwise.metrics.loss import Loss
-from rankwise.queries import Queries, Solved, Truth, as_queries, group, single_query
+from rankwise.queries import Queries, Solved, Truth, as_queries, group
 from rankwise.surrogates import Hinge, Surrogate
 
 
@@ -39,13 +39,13 @@ class Risk(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Task:
-    """Queries that have something to rank, and what counts. relevant: (n,) of all samples; of grades, those above 0.
+    """Queries that have something to rank, among n_samples samples, and what counts.
 
     order: rows of the samples, query after query; None if all samples are in this order already. weights: (Q,) weight ω
     of each query; they add up to 1.
     """
 
-    relevant: NDArray[np.bool_]
+    n_samples: int
     inference: Inference
     order: NDArray[np.int64] | None
     weights: Vector
@@ -65,10 +65,11 @@ class Task:
     def _weight_of_sample(self) -> Vector:
         return np.repeat(self.weights, self.inference.queries.sizes)
 
-    def by(self, loss: Loss, surrogate: Surrogate) -> Task:
-        """Return the same task for another loss and surrogate."""
-        inference = self.inference._replace(loss=surrogate.accepts(loss), surrogate=surrogate)
-        return replace(self, inference=inference)
+    def by(self, loss: Loss | None = None, surrogate: Surrogate | None = None) -> Task:
+        """Return the same task for another loss or surrogate."""
+        surrogate = surrogate or self.inference.surrogate
+        accepted = surrogate.accepts(loss or self.inference.loss)
+        return replace(self, inference=self.inference._replace(loss=accepted, surrogate=surrogate))
 
     def gather(self, scores: Vector) -> Vector:
         """Return the scores of the samples in the task, query after query."""
@@ -84,17 +85,9 @@ class Task:
             gradient = solved.gradient * self._weight_of_sample
         if self.order is None:
             return Risk(value, lost, gradient)
-        scattered = np.zeros(self.relevant.size)  # samples outside the task have gradient 0
+        scattered = np.zeros(self.n_samples)  # samples outside the task have gradient 0
         scattered[self.order] = gradient
         return Risk(value, lost, scattered)
-
-    def query(self, q: int) -> tuple[NDArray[np.int64] | slice, Task]:
-        """Return the rows of a query, and the task of these alone."""
-        inference = self.inference
-        start, stop = inference.queries.starts[q : q + 2].tolist()
-        rows = slice(start, stop) if self.order is None else self.order[start:stop]
-        alone = inference._replace(queries=single_query(inference.queries.truth[start:stop]), n_threads=1)
-        return rows, Task(alone.queries.relevant, alone, None, np.ones(1))
 
 
 class Rankable(NamedTuple):
@@ -151,16 +144,15 @@ def pose(
     Parameters
     ----------
     truth : ndarray of shape (n_samples,)
-        Booleans that tell which samples are relevant, or grades as float64.
+        Booleans (which samples are relevant), or grades as float64.
     loss : Loss
         Ranking loss, such as `rankwise.AveragePrecision()`.
     qid : array-like of shape (n_samples,), optional
         Query of each sample, in any order. By default all samples form one query.
     query_weight : array-like of shape (n_samples,), optional
-        Weight of each sample's query. It must be the same for all samples of a query. By default all queries have the
-        same weight.
+        Weight of each sample's query, the same for all samples of a query. By default all weights are equal.
     rows : ndarray of int, optional
-        Rows of the samples to rank, such as the training samples of a fold. The default is all samples.
+        Rows of the samples to rank, such as those of a fold. The default is all samples.
     surrogate : Surrogate, default Hinge()
         What is minimised in place of the loss.
     n_threads : int, default 1
@@ -190,7 +182,7 @@ def pose(
     """
     order, queries, weights = rankable(truth, qid, query_weight, rows)
     weights = share_of_queries(weights, qid is not None)
-    return Task(single_query(truth).relevant, Inference(queries, loss, surrogate, n_threads), order, weights)
+    return Task(truth.size, Inference(queries, loss, surrogate, n_threads), order, weights)
 
 
 def share_of_queries(weights: NDArray[np.float64], are_several: bool) -> NDArray[np.float64]:

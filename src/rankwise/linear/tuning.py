@@ -11,25 +11,23 @@
 
 from __future__ import annotations
 
-import threading
-from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from rankwise.linear.candidates import HINGE, STRENGTHS, Part, Paths, Samples, Way
-from rankwise.linear.cross_validation import Fold, LeftOut
-from rankwise.linear.features import Features, Vector
+from rankwise.linear.candidates import HINGE, STRENGTHS, Part, Samples, Way
+from rankwise.linear.cross_validation import Fold, Stop, judges, together
+from rankwise.linear.features import Vector
 from rankwise.linear.path import NoSlopeError, grid_of_C
+from rankwise.linear.ranker_data import RankerData
 from rankwise.linear.standardising import RowSpace
 from rankwise.metrics import Metric
 
-__all__ = ["HINGE", "REFINED", "Judge", "Search", "Tried"]
+__all__ = ["HINGE", "REFINED", "Search", "Tried", "Values", "values_of"]
 
 REFINED = "refined"
 _CS = {
@@ -52,54 +50,30 @@ _ONE_QUERY, _QUERIES = (4, (1.0, 4.0)), (6, (0.0, 4.0))
 # Differences below this do not count.
 _NONE = 1e-6
 
-# `map`, or a parallel version of it.
-Each = Callable[..., Iterator[Any]]
-# From coefficients to scores.
+# From coefficients to the scores of the samples that a fold leaves out.
 Scores = Callable[[Vector], Vector]
+# From coefficients and these scores to the values of a candidate on the fold.
+Values = Callable[[Vector, Vector], Vector]
 
 
-class Judge:
-    """Compares candidates on the samples that folds leave out, and says how certain this is.
+def values_of(metric: Metric, data: RankerData, folds: Sequence[Fold]) -> list[Values]:
+    """Return what judges candidates on each fold by values whose mean is the metric.
 
-    On a fold, a candidate gets values whose mean is the metric: the precision at each positive, or the metric of each
-    query. If the metric has no such parts, or a `scorer` judges, it gets one value. Two candidates differ by the mean
-    difference of their values, whose standard error is much smaller than that of either candidate.
+    They are the precision at each positive, or the metric of each query. Two candidates differ by the mean difference
+    of their values, whose standard error is much smaller than that of either candidate.
     """
+    by_query = judges(metric, data.judged, data.qid, folds)
+    of_positives = None
+    if data.qid is None and data.judged.dtype == np.bool_:
+        of_positives = {"ap": precisions, "auc": overtaken}.get(metric.name)
 
-    def __init__(
-        self,
-        metric: Metric | None,
-        truth: NDArray[Any],
-        qid: NDArray[Any] | None,
-        folds: list[Fold],
-        repeats: int,
-        scorer: Callable[[Vector, Fold], float] | None = None,
-    ) -> None:
-        self.folds, self._repeats, self._scorer, self._truth = folds, repeats, scorer, truth
-        self._left_out = None if metric is None else LeftOut(metric, truth, qid, folds)
-        self._of_positives = None
-        if metric is not None and qid is None and truth.dtype == np.bool_:
-            self._of_positives = {"ap": precisions, "auc": overtaken}.get(metric.name)
+    def on(fold: Fold, judge: Callable[[Vector], Vector]) -> Values:
+        truth = data.judged[fold.test]
+        if of_positives is None or not 0 < truth.sum() < truth.size:
+            return lambda coef, scores: judge(scores)
+        return lambda coef, scores: of_positives(scores, truth)
 
-    def values(self, coef: Vector, scores: Vector, number: int) -> Vector:
-        """Return the values of a candidate on the samples that a fold leaves out. Their mean is its score there."""
-        fold = self.folds[number]
-        if self._left_out is None:
-            assert self._scorer is not None
-            return np.array([self._scorer(coef, fold)])
-        truth = self._truth[fold.test]
-        if self._of_positives is not None and 0 < truth.sum() < truth.size:
-            return self._of_positives(scores, truth)
-        return self._left_out.values(number, scores)
-
-    def gather(self, by_fold: list[Vector]) -> tuple[Vector, Vector]:
-        """Return all values of a candidate, and its score on each fold. NaN values are left out of the scores."""
-        means = np.array([np.nanmean(v) if np.isfinite(v).any() else np.nan for v in by_fold])
-        return np.concatenate(by_fold), means
-
-    def n_units(self, values: Vector) -> float:
-        """Return how many independent values there are."""
-        return max(float(np.isfinite(values).sum()) / self._repeats, 1.0)
+    return [on(fold, judge) for fold, judge in zip(folds, by_query, strict=True)]
 
 
 def precisions(scores: Vector, relevant: NDArray[np.bool_]) -> Vector:
@@ -116,18 +90,6 @@ def overtaken(scores: Vector, relevant: NDArray[np.bool_]) -> Vector:
     below = np.searchsorted(negatives, scores[relevant], side="left")
     until = np.searchsorted(negatives, scores[relevant], side="right")
     return np.asarray(0.5 * (below + until) / negatives.size)
-
-
-def worse_by(judge: Judge, values: list[Vector]) -> Vector:
-    """Return by how many standard errors of the difference each candidate is worse than the best."""
-    seen = np.array(values)
-    fine = np.isfinite(seen).all(axis=0)
-    if not fine.any():
-        return np.zeros(len(values))
-    seen = seen[:, fine]
-    gap = seen[np.argmax(seen.mean(axis=1))] - seen
-    error = gap.std(axis=1) / np.sqrt(judge.n_units(values[0]))
-    return np.asarray(gap.mean(axis=1) / (error + _NONE))
 
 
 def shares(z: Vector, sharpness: float, negligible: float) -> Vector:
@@ -150,83 +112,76 @@ class Tried:
     share: float = 0.0
 
 
-def _scores_of(features: Features, rows: NDArray[np.int64], coef: Vector) -> Vector:
-    return features.scores(coef)[rows]
-
-
 @dataclass(eq=False)
 class Search:
-    """Search over candidates on all folds, followed by final fits to all samples. say: called with progress texts."""
+    """Search over candidates on all folds, followed by final fits to all samples.
+
+    values: judges of the folds. repeats: how often the folds were drawn. starts: names of the classifiers. say: called
+    with progress texts.
+    """
 
     samples: Samples
-    judge: Judge | None
+    folds: list[Fold]
+    values: list[Values]
+    repeats: int
+    starts: tuple[str, ...]
     n_jobs: int = 1
     say: Callable[[str], None] = lambda text: None
     tried: list[Tried] = field(default_factory=list)
+    _stop: Stop = field(default_factory=Stop)
 
     def __post_init__(self) -> None:
-        self._stop = threading.Event()
-        whole = self.part_of_all(self.samples)
-        self.whole: Paths = whole
+        self.whole = Part(self.samples, None, self._stop)
         own = self.samples.surrogate
         ways = _WAYS if own is None else tuple(way._replace(width=own.width or np.nan) for way in _WAYS)
-        by_relevance = [] if self.samples.labels.grades is None else [way._replace(graded=False) for way in ways]
+        by_relevance = [] if self.samples.data.labels.grades is None else [way._replace(graded=False) for way in ways]
         self._ways = (*ways, *by_relevance)
-        self._Cs = {name: _CS[name] for name in self.samples.starts}
-        n_Cs, ends = _QUERIES if whole.n_queries > 1 else _ONE_QUERY
+        self._Cs = {name: _CS[name] for name in self.starts}
+        n_Cs, ends = _QUERIES if self.whole.n_queries > 1 else _ONE_QUERY
         with suppress(NoSlopeError):
-            self._Cs[HINGE] = tuple(grid_of_C(n_Cs, whole.risk(), ends).tolist())
+            self._Cs[HINGE] = tuple(grid_of_C(n_Cs, self.whole.risk(), ends).tolist())
 
-    def part_of_all(self, samples: Samples) -> Part:
-        """Return what the final fits are fitted to."""
-        return Part(samples, None, self._stop)
+    def widen(self, samples: Samples) -> None:
+        """Do the final fits on these samples."""
+        self.samples, self.whole = samples, Part(samples, None, self._stop)
 
     def run(self) -> bool:
         """Try all candidates; return whether this was interrupted. Candidates tried by then count."""
-        if self.judge is None:
+        if not self.folds:
             return False
         try:
-            parts, held = self._parts(self.judge.folds)
-            if self.n_jobs == 1:
-                self._try_all(parts, held, map)
-                return False
-            with ThreadPoolExecutor(self.n_jobs) as pool:
-                try:
-                    self._try_all(parts, held, pool.map)
-                except KeyboardInterrupt:
-                    self._stop.set()
-                    raise
+            parts, held = self._parts()
+            best = [self._best_start(name, parts, held) for name in self._Cs]
+            weight = self._start_shares()
+            means = [_average(weight, models) for models in zip(*best, strict=True)]
+            starts = [part.unit(mean) for part, mean in zip(parts, means, strict=True)]
+            for way in self._ways:
+                paths = [part.refined(start, way) for part, start in zip(parts, starts, strict=True)]
+                for tried, _ in self._follow(paths, held, REFINED, STRENGTHS, way, self.tried):
+                    self.tried.append(tried)
         except KeyboardInterrupt:
             return True
         return False
 
-    def _parts(self, folds: list[Fold]) -> tuple[list[Part], list[Scores]]:
+    def _parts(self) -> tuple[list[Part], list[Scores]]:
         """Return the training part of each fold, and scorers of its left-out samples: copies, unless too large."""
-        samples, features = self.samples, self.samples.features
+        folds, samples, features = self.folds, self.samples, self.samples.features
+
+        def scores(rows: NDArray[np.int64], coef: Vector) -> Vector:
+            return features.scores(coef)[rows]
+
         if isinstance(features, RowSpace) or len(folds) * features.n_entries > _COPIED:
             parts = [Part(samples, fold.train, self._stop) for fold in folds]
-            return parts, [partial(_scores_of, features, fold.test) for fold in folds]
+            return parts, [partial(scores, fold.test) for fold in folds]
         parts = [Part(samples.copy_of(fold.train), None, self._stop) for fold in folds]
         return parts, [features.rows(fold.test).scores for fold in folds]
 
-    def _try_all(self, parts: list[Part], held: list[Scores], each: Each) -> None:
-        best = [self._best_start(name, parts, held, each) for name in self._Cs]
-        weight = self._start_shares()
-        starts = [
-            part.unit(np.asarray(sum(w * models[p] for w, models in zip(weight, best, strict=True))))
-            for p, part in enumerate(parts)
-        ]
-        for way in self._ways:
-            ways = [(p.refined(start, way), scores) for p, start, scores in zip(parts, starts, held, strict=True)]
-            for tried, _ in self._follow(each, ways, REFINED, STRENGTHS, way, self.tried):
-                self.tried.append(tried)
-
-    def _best_start(self, name: str, parts: list[Part], held: list[Scores], each: Each) -> list[Vector]:
+    def _best_start(self, name: str, parts: list[Part], held: list[Scores]) -> list[Vector]:
         """Try a start for ascending C; return the best coefficients, by fold. After Ctrl-C, the best so far counts."""
-        paths = [(part.starts(name, self._Cs[name]), scores) for part, scores in zip(parts, held, strict=True)]
+        paths = [part.starts(name, self._Cs[name]) for part in parts]
         found: list[tuple[Tried, list[Vector]]] = []
         try:
-            for pair in self._follow(each, paths, name, self._Cs[name], None, []):
+            for pair in self._follow(paths, held, name, self._Cs[name], None, []):
                 found.append(pair)
         finally:
             if found:
@@ -236,62 +191,69 @@ class Search:
 
     def _follow(
         self,
-        each: Each,
-        paths: list[tuple[Iterator[Vector], Scores]],
+        paths: list[Iterator[Vector]],
+        held: list[Scores],
         name: str,
         values: tuple[float, ...],
         way: Way | None,
         rivals: list[Tried],
     ) -> Iterator[tuple[Tried, list[Vector]]]:
         """Yield candidates along a path, in all folds at once, until two in a row are clearly worse than the best."""
-        assert self.judge is not None
-        judge, seen = self.judge, [tried.values for tried in rivals]
-        for k, at in enumerate(values):
+        seen = rivals.copy()
 
-            def fit(job: tuple[int, tuple[Iterator[Vector], Scores]]) -> tuple[Vector, Vector]:
-                number, (path, scores) = job
-                coef = next(path)
-                return coef, judge.values(coef, scores(coef), number)
+        def judged(number: int) -> Iterator[tuple[Vector, Vector]]:
+            for coef in paths[number]:
+                yield coef, self.values[number](coef, held[number](coef))
 
-            found = list(each(fit, enumerate(paths)))
-            tried = Tried(name, at, way, *judge.gather([v for _, v in found]))
+        on_folds = [judged(number) for number in range(len(paths))]
+        for k, (at, found) in enumerate(zip(values, together(on_folds, self.n_jobs, self._stop), strict=False)):
+            by_fold = [of_fold for _, of_fold in found]
+            tried = Tried(name, at, way, np.concatenate(by_fold), np.array([_mean(one) for one in by_fold]))
             if not np.isfinite(tried.folds).any():
                 raise ValueError(
                     "no fold of cv leaves out samples that the metric can judge; use folds that leave out both classes"
                 )
-            self.say(f"{name}, {'C' if way is None else 'strength'} {at:.3g}: {np.nanmean(tried.folds):.4f}")
+            self.say(f"{name}, {'C' if way is None else 'strength'} {at:.3g}: {_mean(tried.folds):.4f}")
             yield tried, [coef for coef, _ in found]
-            seen.append(tried.values)
-            if k >= (1 if way else 2) and worse_by(judge, seen)[-2:].min() > _GIVE_UP:
+            seen.append(tried)
+            if k >= (1 if way else 2) and self._worse_by(seen)[-2:].min() > _GIVE_UP:
                 return
+
+    def _worse_by(self, tried: Sequence[Tried]) -> Vector:
+        """Return by how many standard errors of the difference each candidate is worse than the best."""
+        seen = np.array([one.values for one in tried])
+        fine = np.isfinite(seen).all(axis=0)
+        if not fine.any():
+            return np.zeros(len(seen))
+        n_independent = max(float(np.isfinite(seen[0]).sum()) / self.repeats, 1.0)
+        seen = seen[:, fine]
+        gap = seen[np.argmax(seen.mean(axis=1))] - seen
+        error = gap.std(axis=1) / np.sqrt(n_independent)
+        return np.asarray(gap.mean(axis=1) / (error + _NONE))
 
     def _start_shares(self) -> Vector:
         """Return the weights of the starts in the mean that is refined."""
         starts = [tried for tried in self.tried if tried.way is None]
-        if self.judge is None or not starts:
-            return np.full(len(self._Cs), 1.0 / len(self._Cs))
-        return shares(worse_by(self.judge, [tried.values for tried in starts]), _SHARPNESS, 0.0)
+        return shares(self._worse_by(starts), _SHARPNESS, 0.0)
 
     def conclude(self) -> Iterator[Vector]:
         """Fit the candidates that count to all samples; yield their mean whenever one more is fitted."""
         self._weigh()
         self._stop.clear()  # an interrupt of the search does not stop the final fits
-        whole = self.whole
         starts = [tried for tried in self.tried if tried.way is None]
         fitted: dict[int, Vector] = {}
         for tried in starts:
             Cs = tuple(C for C in self._Cs[tried.name] if tried.at >= C)[-_APPROACH:]
-            *_, fitted[id(tried)] = whole.starts(tried.name, Cs)
-            yield self._mean(fitted)
-        weight = self._start_shares()
-        start = whole.unit(np.asarray(sum(w * fitted[id(tried)] for w, tried in zip(weight, starts, strict=True))))
+            *_, fitted[id(tried)] = self.whole.starts(tried.name, Cs)
+            yield self._mean_of(fitted)
+        start = self.whole.unit(_average(self._start_shares(), [fitted[id(tried)] for tried in starts]))
         for way in self._ways:
             wanted = {tried.at: tried for tried in self.tried if tried.way == way and tried.share > 0.0}
-            for strength, coef in zip(STRENGTHS if wanted else (), whole.refined(start, way), strict=False):
+            for strength, coef in zip(STRENGTHS if wanted else (), self.whole.refined(start, way), strict=False):
                 self.say(f"all samples, {way.pull}, strength {strength:.3g}")
                 if strength in wanted:
                     fitted[id(wanted[strength])] = coef
-                    yield self._mean(fitted)
+                    yield self._mean_of(fitted)
                 if strength <= min(wanted):
                     break
 
@@ -300,17 +262,24 @@ class Search:
         if not self.tried:  # nothing was judged: use the starts with medium C
             first = {name: Cs[-1] if name == HINGE else Cs[len(Cs) // 2] for name, Cs in self._Cs.items()}
             self.tried = [Tried(name, at, None, np.empty(0), np.empty(0)) for name, at in first.items()]
-            z = np.zeros(len(self.tried))
-        else:
-            assert self.judge is not None
-            z = worse_by(self.judge, [tried.values for tried in self.tried])
+        z = self._worse_by(self.tried)
         for tried, worse, share in zip(self.tried, z, shares(z, _SHARPNESS, _NEGLIGIBLE), strict=True):
             tried.z, tried.share = float(worse), float(share)
 
-    def _mean(self, fitted: dict[int, Vector]) -> Vector:
+    def _mean_of(self, fitted: dict[int, Vector]) -> Vector:
         """Return the mean of the candidates fitted so far."""
-        used: list[tuple[float, Any]] = [(t.share, fitted[id(t)]) for t in self.tried if id(t) in fitted]
-        total = sum(share for share, _ in used)
-        if total == 0.0:
-            used, total = [(1.0, coef) for _, coef in used], float(len(used))
-        return np.asarray(sum(share / total * coef for share, coef in used))
+        used = [tried for tried in self.tried if id(tried) in fitted]
+        weight = np.array([tried.share for tried in used])
+        weight = weight if weight.any() else np.ones(len(used))
+        return _average(weight / weight.sum(), [fitted[id(tried)] for tried in used])
+
+
+def _mean(values: Vector) -> float:
+    """Return the mean of the values that are not NaN; NaN if there are none."""
+    seen = values[~np.isnan(values)]
+    return float(seen.mean()) if seen.size else np.nan
+
+
+def _average(weights: Vector, models: Sequence[Vector]) -> Vector:
+    """Return the weighted sum of coefficients."""
+    return np.asarray(sum(weight * coef for weight, coef in zip(weights, models, strict=True)))

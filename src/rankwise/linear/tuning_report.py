@@ -1,4 +1,4 @@
-"""The candidates that LinearRanker tried, as a table and as a figure."""
+"""The candidates that LinearRanker tried, as a table."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def check_columns(columns: Mapping[str, NDArray[Any]]) -> None:
 class TuningReport:
     """Table of the candidates that a `LinearRanker` tried.
 
-    Print it for a table of scores and weights, or call `plot` for a figure.
+    Print it for a table of scores and weights.
 
     Parameters
     ----------
@@ -126,29 +126,3 @@ class TuningReport:
     def __repr__(self) -> str:
         best = f"best {self.metric} {self.best_score:.4f}" if np.isfinite(self.best_score) else "none scored"
         return f"<TuningReport: {len(self.names)} candidates, {best}>"
-
-    def plot(self) -> Any:
-        """Plot the scores of all folds, their means, and the weights of the candidates.
-
-        This needs matplotlib.
-
-        Returns
-        -------
-        matplotlib.figure.Figure
-            The figure. Save it with figure.savefig(path).
-        """
-        from matplotlib.figure import Figure
-
-        from rankwise.figures import COLOURS
-
-        names, folds = self.names, self.folds
-        figure = Figure((9.0, 1.0 + 0.3 * len(names)), layout="constrained")
-        left, right = figure.subplots(1, 2, sharey=True, gridspec_kw={"width_ratios": [3, 1]})
-        rows = np.arange(len(names))[::-1]
-        left.plot(folds, rows[:, None].repeat(folds.shape[1], axis=1), ".", color="0.75", markersize=5)
-        left.plot(self.scores, rows, "o", color=COLOURS[0])
-        left.set_yticks(rows, names)
-        left.set_xlabel(f"{self.metric} on left-out samples")
-        right.barh(rows, 100 * self.shares, color=COLOURS[0])
-        right.set_xlabel("share, %")
-        return figure

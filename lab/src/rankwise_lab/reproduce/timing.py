@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
 from rankwise import RankSVM, structured_hinge
-from rankwise.linear import AUTO, INTERCEPT, SOLVERS, Objective, Settings, as_features, pose
+from rankwise.linear import INTERCEPT, Objective, Settings, as_features, cutting_plane, pose
 from rankwise.metrics import LossLike, as_loss
 from rankwise_lab import pieces
 from rankwise_lab.measuring.opponents import LogarithmicNDCG
@@ -121,7 +121,7 @@ class TimingExperiment:
         features = as_features(self.action.X, INTERCEPT if method.loss == "zero-one" else 0.0)
         objective = _Listener(features, pose(self.action.relevant(k), loss))
         C = self.action.chosen(k, method.loss, method.metric)
-        SOLVERS[AUTO](objective, C, Settings(self.plan.tol))
+        cutting_plane(objective, C, Settings(self.plan.tol))
         return objective.heard
 
     def _replay(self, k: int, method: Method, calls: list[NDArray[np.float64]]) -> Callable[[], None]:
