@@ -11,8 +11,6 @@ import re
 import textwrap
 from typing import Any, TypeVar
 
-__all__ = ["SHARED", "documented"]
-
 Thing = TypeVar("Thing")
 
 # As they stand in a docstring. A name in brackets is that of the text where it is not that of the argument.
@@ -58,6 +56,22 @@ max_grade : float, optional
     compare values from different data.
 [options] **options : Any
     Other options of a subclass, which `replace` keeps.
+[kth] k : int or ndarray
+    Numbers of positives from the top, from 1.
+m : float or ndarray
+    Places, from 1.
+n : int
+    Last place.
+i : int or ndarray
+    Interleaving ranks, from 1 to n_pos.
+j : int or ndarray
+    Numbers of negatives from the top, from 1 to n_neg.
+above : array-like of shape (..., n_pos)
+    Number of negatives above each positive.
+[counts_of_positives] n_pos : int or ndarray
+    Numbers of positives.
+[counts_of_negatives] n_neg : int or ndarray
+    Numbers of negatives.
 n_pos : int
     Number of positives P, at least 1.
 n_neg : int
@@ -211,20 +225,8 @@ _VALUES = f"""{_PARAMETERS}
 
 Returns
 -------
-float or ndarray
+float, ndarray or tuple of them
     A value for each."""
-_STEPS = """\
-Parameters
-----------
-i, j : array-like of int
-    Interleaving ranks, 1 ≤ i ≤ n_pos, and numbers of negatives from the top, 1 ≤ j ≤ n_neg. They broadcast.
-n_pos, n_neg : int
-    Numbers of positives and of negatives.
-
-Returns
--------
-ndarray of float
-    The steps, in the broadcast shape of `i` and `j`."""
 # Sections by the signature of a function: their text, and the names of texts that are not those of the arguments.
 _BY_SIGNATURE = {
     "arguments": (_PARAMETERS, {"relevant": "graded"}),
@@ -232,6 +234,7 @@ _BY_SIGNATURE = {
     "arguments_of_metrics": (_PARAMETERS, {"relevant": "truth", "empty": "empty_metric"}),
     "judging": (_JUDGING, {"relevant": "truth", "empty": "empty_metric"}),
     "evaluating": (_EVALUATING, {"relevant": "graded"}),
+    "values": (_VALUES, {"k": "kth", "n_pos": "counts_of_positives", "n_neg": "counts_of_negatives"}),
 }
 
 
@@ -247,13 +250,7 @@ def _read(entries: str) -> dict[str, str]:
 # Texts by name; packages may add their own.
 SHARED: dict[str, str] = _read(_ENTRIES)
 SHARED |= {name: "\n".join(SHARED[part] for part in parts) for name, parts in _GROUPS.items()}
-SHARED |= {
-    "solving": _SOLVING,
-    "steps": _STEPS,
-    "of_positives": _VALUES % "k : int or ndarray\n    Numbers of positives from the top, from 1.",
-    "of_places": _VALUES % "m : float or ndarray\n    Places, from 1.",
-    "of_queries": _VALUES % "n_pos, n_neg : ndarray of shape (Q,)\n    Numbers of positives and of negatives.",
-}
+SHARED["solving"] = _SOLVING
 _PLACE = re.compile(r"^( *)\{(\w+)\}$", re.MULTILINE)
 
 

@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 import rankwise as rw
-from rankwise.metrics.loss import Tail
+from rankwise.kernels.contract import Tail
 from rankwise.metrics.registry import as_loss, as_metric
 
 RTOL = 1e-12

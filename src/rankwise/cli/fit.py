@@ -287,4 +287,4 @@ def _choice(model: Any, given: argparse.Namespace) -> list[str]:
 def _judge(given: argparse.Namespace) -> str:
     """The name of the metric that C is chosen by, as RankSVMCV has it."""
     loss = as_loss(given.loss)
-    return as_metric(given.scoring or (loss if loss.has_discount else "ap")).name
+    return as_metric(given.scoring or ("ap" if loss.judges_labels else loss)).name

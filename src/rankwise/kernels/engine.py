@@ -37,9 +37,9 @@ def solve(
             loss.check(n_pos, n - n_pos)
         return _solve_one(scores, queries, loss, scale, n_threads, k)
     if k is not None:
-        loss.normalisers(*queries.counts[:, queries.counts.min(axis=0) > 0])
+        loss.normaliser(*queries.counts[:, queries.counts.min(axis=0) > 0])
     elif not loss.proven:
-        loss.check_many(*queries.counts)
+        loss.check(*queries.counts)
     return _solve_many(scores, queries, loss, scale, n_threads, k)
 
 
@@ -59,7 +59,7 @@ def predict(
     if worst:  # a negative is above where its score is greater
         scores = _as_double(scores.copy())
         scores[queries.relevant] = np.nextafter(scores[queries.relevant], -np.inf)
-    loss.normalisers(*queries.counts[:, queries.counts.min(axis=0) > 0])
+    loss.normaliser(*queries.counts[:, queries.counts.min(axis=0) > 0])
     how = _solve_one if _is_one(scores, queries) else _solve_many
     found = how(scores, queries, loss, 0.0, n_threads, None)
     return found._replace(gradient=found.gradient.astype(dtype, copy=False))

@@ -213,7 +213,7 @@ class RankSVMCV(ConvexRanker):
 
     def _grid(self, objective: Objective) -> Vector:
         """Return the values of C to try for an objective."""
-        return grid_of_C(self.Cs, objective, _GRID if objective.task.inference.loss.has_discount else _GRID_ZERO_ONE)
+        return grid_of_C(self.Cs, objective, _GRID_ZERO_ONE if objective.task.inference.loss.judges_labels else _GRID)
 
     def _choose(self, search: Search, losses: list[Loss], interrupted: bool) -> Candidate:
         """Take the scores and the best candidate by each metric; return that of the first metric."""

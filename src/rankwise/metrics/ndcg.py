@@ -10,9 +10,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from rankwise.documenting import documented
+from rankwise.kernels.contract import Tail
 from rankwise.metrics.discounted import DiscountedLoss
 from rankwise.metrics.gains import Gain
-from rankwise.metrics.loss import Tail
 
 
 def _log2_discount(m: Any) -> Any:
@@ -91,11 +91,6 @@ class NDCG(DiscountedLoss):
         usual = {"discount": "log2", "k": None, "gain": "exp2", "slope": None}
         given = {"discount": discount, "k": self.k, "gain": gain, "slope": slope}
         self._options = {key: value for key, value in given.items() if value != usual[key]}
-
-    @property
-    def qs_suitable(self) -> bool | None:
-        breaks = self.k != 1 and self._options.get("discount") == "chakrabarti"
-        return False if breaks else super().qs_suitable
 
 
 @documented

@@ -44,10 +44,6 @@ class PrecisionAt(DiscountedLoss):
     def __init__(self, k: int) -> None:
         super().__init__(k=k)
 
-    @property
-    def qs_suitable(self) -> bool | None:
-        return self.k == 1
-
     def discount(self, m: Any) -> Any:
         return np.ones_like(m)
 

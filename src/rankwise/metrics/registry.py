@@ -73,7 +73,7 @@ def register(metric: Class) -> Class:
     if (known.__module__, known.__qualname__) != (metric.__module__, metric.__qualname__):
         raise ValueError(f"{name!r} is the name of {known.__name__}; choose another name")
     _KEPT.clear()
-    if metric.judges:
+    if not metric.judges_labels:
         METRICS[name] = metric
     if issubclass(metric, Loss):
         LOSSES[name] = metric

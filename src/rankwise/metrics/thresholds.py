@@ -120,7 +120,7 @@ def _threshold(queries: Queries, t: int) -> Threshold:
 
 def weigh_levels(levels: Levels, sizes: IntArray, loss: Loss) -> FloatArray:
     """Return α of every level, (T,), for queries of these sizes; 0 if no grade of a query has a gain."""
-    if not loss.has_discount:
+    if loss.judges_labels:
         raise ValueError(f"{loss.name} takes labels, not grades; pass relevant > 0, or choose a ranking loss")
     assert isinstance(loss, DiscountedLoss)
     step = level_gains(levels, loss)[1]
@@ -135,7 +135,7 @@ def level_norms(levels: Levels, sizes: IntArray, step: FloatArray, loss: Discoun
     counts = (step > 0.0).nonzero()[0]
     n_neg = np.repeat(sizes, np.diff(levels.starts)) - levels.members
     norms = np.zeros_like(step)
-    norms[counts] = loss.normalisers(levels.members[counts], n_neg[counts])
+    norms[counts] = loss.normaliser(levels.members[counts], n_neg[counts])
     return norms
 
 

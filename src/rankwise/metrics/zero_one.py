@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from rankwise.arguments import NotFiniteError, limit_of
 from rankwise.documenting import documented
@@ -33,22 +33,13 @@ class ZeroOne(Loss):
     """
 
     name = "zero-one"
-    judges = False
-    learns_intercept = True
+    judges_labels = True
     of_ties = None  # type: ignore[assignment]  # it has no value for a ranking without scores
 
     def __init__(self) -> None:
         super().__init__()
 
-    def of_scores(self, scores: NDArray[np.floating], relevant: NDArray[np.bool_], worst: bool) -> float:
-        y = np.where(relevant, 1.0, -1.0)
-        return float(np.mean(y * scores <= 0.0 if worst else y * scores < 0.0))
-
-    @property
-    def qs_suitable(self) -> bool | None:
-        return False
-
-    def check(self, n_pos: int, n_neg: int) -> None:
+    def check(self, n_pos: ArrayLike, n_neg: ArrayLike) -> None:
         raise NotQSSuitableError(
             f"{self.name} breaks (C1): it depends on each sample's label, not on how positives and negatives "
             "interleave; it is a sum over samples and needs no ranking method, use method='auto'"

@@ -58,7 +58,7 @@ class Direct(Surrogate):
 
     def accepts(self, loss: LossLike) -> Loss:
         found = as_loss(loss)
-        if not found.has_discount:
+        if found.judges_labels:
             raise ValueError(f"{found.name} takes labels, not rankings; use a ranking loss such as 'ap'")
         return found
 

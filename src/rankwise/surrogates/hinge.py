@@ -68,7 +68,7 @@ class Hinge(Surrogate):
 
     def accepts(self, loss: LossLike) -> Loss:
         found = as_loss(loss)
-        if not found.has_discount and self.method not in ("auto", "exhaustive"):
+        if found.judges_labels and self.method not in ("auto", "exhaustive"):
             found.check(1, 1)
         return found
 
@@ -93,7 +93,7 @@ def _is_suitable(loss: DiscountedLoss, queries: Queries) -> bool:
     if loss.k is None or loss.k < queries.sizes.max(initial=0):
         return False
     try:
-        loss.check_many(*queries.counts)
+        loss.check(*queries.counts)
     except NotQSSuitableError:
         return False
     return True

@@ -61,7 +61,7 @@ def counts_of(soft: Any, n_pos: NDArray[np.int64], n_neg: NDArray[np.int64], los
     both, ends = (n_pos > 0) & (n_neg > 0), soft.starts[1:]
     place = np.repeat(ends, n_pos) - np.arange(ends[-1])
     norms = np.ones(n_pos.size)
-    norms[both] = loss.normalisers(n_pos[both], n_neg[both])
+    norms[both] = loss.normaliser(n_pos[both], n_neg[both])
     return SoftCounts(soft, place, np.repeat(norms, n_pos), int((n_pos + n_neg).max()))
 
 

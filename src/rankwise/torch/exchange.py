@@ -102,7 +102,7 @@ def _is_known(scores: Tensor, objective: Objective, options: Options) -> bool:
     """Whether parts can rank such scores for such an objective."""
     loss, surrogate = objective.loss, objective.surrogate
     is_hinge = type(surrogate) is Hinge and surrogate.method == "auto"
-    known = loss.has_discount and loss.k is None and (is_hinge or type(surrogate) is Smooth)
+    known = not loss.judges_labels and loss.k is None and (is_hinge or type(surrogate) is Smooth)
     of_call = options.ignore_index is None and options.backend != "tensor"
     return known and of_call and scores.dim() == 1 and scores.device.type == "cpu"
 

@@ -38,7 +38,7 @@ def can_solve(objective: Objective) -> bool:
     loss, surrogate = objective.loss, objective.surrogate
     if isinstance(surrogate, Hinge) and not (surrogate.method == "auto" and loss.k is None):
         return False
-    return type(surrogate) is RankSort or (type(surrogate) in _SOLVERS and loss.has_discount)
+    return type(surrogate) is RankSort or (type(surrogate) in _SOLVERS and not loss.judges_labels)
 
 
 def solve_batch(scores: Tensor, samples: Samples, qid: Tensor | None, objective: Objective) -> Outcome:
