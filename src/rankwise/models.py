@@ -38,8 +38,7 @@ def load(path: str | Path) -> Any:
     Returns
     -------
     estimator
-        The model: a `LinearRanker`, `RankSVM`, `RankSVMCV`, `LatentRankSVM` or `LatentRankSVMCV`; or that of another
-        package, such as a `PLCNN` of the laboratory.
+        The model, such as a `RankSVM`; or that of another package, such as a `PLCNN` of the laboratory.
 
     Raises
     ------
@@ -49,19 +48,13 @@ def load(path: str | Path) -> Any:
     See Also
     --------
     RankSVM.save : Write a model to a file.
-    io.read_model : Read the contents of a model file.
 
     Examples
     --------
-    >>> import tempfile
-    >>> from pathlib import Path
     >>> import rankwise as rw
-    >>> X, y = [[0.0], [1.0], [2.0], [3.0]], [0, 1, 0, 1]
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     rw.RankSVM().fit(X, y).save(Path(folder) / "model.rankwise")
-    ...     model = rw.load(Path(folder) / "model.rankwise")
-    >>> type(model).__name__, model.n_features_in_
-    ('RankSVM', 1)
+    >>> rw.RankSVM().fit([[0.0], [1.0]], [0, 1]).save("model.rankwise")  # doctest: +SKIP
+    >>> rw.load("model.rankwise").n_features_in_  # doctest: +SKIP
+    1
     """
     return from_file(read_model(path), path)
 

@@ -55,10 +55,8 @@ class RankObjective:
     Notes
     -----
     Because h = |g|, a leaf moves by at most the learning rate, and by all of it if its rows agree. The factor n/Q gives
-    rows gradients of the size for which settings such as min_child_weight are made.
-
-    With a cut-off, the gradient of a query can be 0 although it has something to rank, for example at the start, where
-    all scores are equal. Such a query gets the gradient of NDCG without cut-off.
+    rows gradients of the size for which settings such as min_child_weight are made. A query whose gradient is 0 because
+    of the cut-off, although it has something to rank, gets the gradient of NDCG without cut-off.
 
     Examples
     --------

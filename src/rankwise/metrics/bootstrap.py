@@ -69,8 +69,8 @@ def bootstrap_interval(
 
     Notes
     -----
-    Empty queries are drawn only with empty="zero" or "one". With one query, a resample on which the metric has no value
-    is drawn again, so the interval is conditional on a value; with empty="zero" or "one" it counts as 0 or 1 instead.
+    With one query, a resample on which the metric has no value is drawn again, so the interval is conditional on a
+    value; with empty="zero" or "one" it counts as 0 or 1 instead.
 
     Examples
     --------

@@ -29,8 +29,7 @@ class Surrogate(ABC):
     """Base class of surrogates: trainable losses made from a ranking loss, such as `Hinge` and `Smooth`.
 
     To define your own, override `solve_binary`, and `accepts` if it cannot take every loss. Grades then follow, as a
-    weighted mean over thresholds, and `evaluate`, `LinearRanker`, `rankwise.torch.RankLoss` and
-    `rankwise.boosting.objective` take it.
+    weighted mean over thresholds, and every host takes it.
 
     Attributes
     ----------
