@@ -181,11 +181,6 @@ REFUSED: dict[str, tuple[dict[str, Any], str]] = {
     "scores in rows": ({"scores": torch.zeros(1, 3)}, r"must be flat, \(n,\); pass scores.flatten\(\).*qid="),
     "shapes": ({"target": torch.zeros(2)}, r"target has shape \(2,\) but scores have \(3,\)"),
     "option width": ({"width": 0.0}, "width must be a positive number"),
-    "option reduction": ({"reduction": "max"}, "unknown reduction='max'"),
-    "option gather": ({"gather": "all"}, "unknown gather='all'"),
-    "option backend": ({"backend": "gpu"}, "unknown backend='gpu'"),
-    "option empty": ({"empty": "none"}, "unknown empty='none'"),
-    "option ignore_index": ({"ignore_index": 0.5}, "ignore_index must be an integer"),
     "no positives": ({"target": torch.zeros(3), "empty": "error"}, "query 0 has no positives and so no loss.*empty"),
     "no positives in an image": (
         {"qid": torch.tensor([5, 5, 9]), "target": torch.tensor([0.0, 0.5, 0.0]), "empty": "error"},

@@ -21,7 +21,7 @@ from rankwise.distributed.exchange import Exchange, Joined, Range, Tally
 from rankwise.distributed.part import Floats, Found, Ints, Large, Members, Portion, Solved, advance, reply
 from rankwise.kernels.buckets import narrowing, passes, places, regions
 from rankwise.kernels.buckets.choosing import choose_by, sampled
-from rankwise.kernels.positives import scaled_weights
+from rankwise.kernels.positives import finish, scaled_weights
 from rankwise.metrics.discounted import DiscountedLoss
 
 # So few negatives around a positive's place are sent. More are divided into cells, at most so many times.
@@ -245,7 +245,7 @@ class _Search:
         (n, n_pos, of_query), pos, slopes = self._query, self._pos, np.empty(self._query.n_pos)
         weights = (self._tables.weight, self._tables.discount, self._tables.tail, self._norm)
         how = (np.arange(n_pos), n - n_pos, self._at_rank, self._ref, slopes)
-        of_pos, lost = passes.finish(*weights, pos, *how)
+        of_pos, lost = finish(*weights, pos, *how)
         k = np.concatenate([np.empty(0, np.int64), *self._searched])
         steps = np.concatenate([self._floors, np.stack([self._upper[k - 1], n_pos + 1.0 - k], 1)])
         steps, ties = steps[np.lexsort((steps[:, 1], steps[:, 0]))].T, self._ties[np.argsort(self._ties[:, 0])].T

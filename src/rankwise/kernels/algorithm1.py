@@ -2,8 +2,8 @@
 
 Scores are kept in descending order, as opt is indexed (the paper's precondition (i) is written for ascending
 order). MEDIAN and SELECT are one call here, `divide`: a pass around a pivot near the median, and where that leaves less
-than a sixteenth on one side, `select`, which finds the median itself: quickselect while it halves quickly, medians of
-medians when an input resists. So the whole is O(N log P + P log N) on every input.
+than a sixteenth on one side, `select`, which finds the median itself: quickselect while it halves quickly, a sort when
+an input resists. So the whole is O(N log P + P log N), and never more than O(N log N).
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankwise.kernels.compiled import inline, kernel, part
+from rankwise.kernels.sorting import merge_run
 from rankwise.kernels.steps import best_rank
 
 if TYPE_CHECKING:
@@ -21,20 +22,17 @@ if TYPE_CHECKING:
 
 # Segments this short are sorted by insertion: their medians then cost nothing.
 SHORT = 16
+# What quickselect may look at, in segments, before it sorts what is left of one.
+PATIENCE = 6
 # Columns of `trace`, and columns of `stack`: ℓ⁻, r⁻, ℓ⁺, r⁺ and (trace) m, opt_m or (stack) whether sorted.
 TRACE_COLUMNS = 6
 STACK_ROWS = 80
 
 
-def ranks(problem: Problem) -> NDArray[np.int64]:
-    """The optimal interleaving rank of each negative."""
-    return run(problem, 0)[0]
-
-
 def run(problem: Problem, trace_rows: int) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
     """Return the ranks, what was counted, and the calls, of which at most `trace_rows` are kept."""
     work, rows = np.zeros(3, np.int64), np.empty((trace_rows, TRACE_COLUMNS), np.int64)
-    found = all_ranks(problem.pos, problem.neg, problem.weight, problem.discount, problem.tail, work, rows)
+    found = all_ranks(*problem.arrays, work, rows)
     return found, work, rows
 
 
@@ -154,39 +152,16 @@ def insertion_sort(val, idx, left, right, work):
 @part
 def select(val, idx, left, right, k, work):
     """Rearrange val[left..right] so that val[k] is in its place: nothing smaller before it, nothing larger after."""
-    budget = 6 * (right - left + 1)  # what quickselect may look at before it must be sure of halving
+    budget = PATIENCE * (right - left + 1)
     while right - left >= SHORT:
         if budget < 0:
-            select_surely(val, idx, left, right, k, work)
+            merge_run(val, idx, left, right + 1)
+            work[1] += right - left + 1
             return
         budget -= right - left
-        pivot = median_of_three(val[left], val[(left + right) >> 1], val[right])
+        pivot = val[median_position(val, left, (left + right) >> 1, right)]
         left, right = narrow(val, idx, left, right, k, pivot, work)
     insertion_sort(val, idx, left, right, work)
-
-
-@part
-def select_surely(val, idx, left, right, k, work):
-    """`select` around medians of medians: linear whatever the input (Blum et al. 1973).
-
-    The pivot of a segment is the median of its groups' medians, found likewise: the segment waits on a stack meanwhile.
-    """
-    waiting = np.empty((40, 3), np.int64)
-    depth = 0
-    while True:
-        if right - left >= SHORT:
-            waiting[depth, 0], waiting[depth, 1], waiting[depth, 2] = left, right, k
-            depth += 1
-            right = gather_medians(val, idx, left, right, work)
-            k = (left + right) >> 1
-            continue
-        insertion_sort(val, idx, left, right, work)
-        if depth == 0:
-            return
-        depth -= 1
-        pivot = val[k]
-        left, right, k = waiting[depth, 0], waiting[depth, 1], waiting[depth, 2]
-        left, right = narrow(val, idx, left, right, k, pivot, work)
 
 
 @inline
@@ -204,22 +179,3 @@ def narrow(val, idx, left, right, k, pivot, work):
             a += 1
             b -= 1
     return (left, b) if k <= b else (a, right) if k >= a else (k, k)
-
-
-@part
-def gather_medians(val, idx, left, right, work):
-    """Bring the median of each group of five to the front of val[left..right]; the position of the last one."""
-    end = left - 1
-    for group in range(left, right + 1, 5):
-        last = min(group + 4, right)
-        insertion_sort(val, idx, group, last, work)
-        end += 1
-        swap(val, idx, end, (group + last) >> 1)
-        work[1] += 2
-    return end
-
-
-@inline
-def median_of_three(a, b, c):
-    """The middle one of three values."""
-    return max(min(a, b), min(max(a, b), c))

@@ -3,8 +3,8 @@
 Numba's own cache looks at one file, not at the files it takes functions from; here the folder of the cache is named
 after a digest of all kernel sources, so that no stale kernel is ever run. Nor does it look at where the files are: all
 environments with the same sources and the same Numba can share one folder. It lies in `RANKWISE_CACHE_DIR` if that is
-set, else beside this file, else in the user's cache folder, else in a temporary folder of the user's own: in the first
-of these that can be written. Where none can, kernels live for one process.
+set, else beside this file, else in the user's cache folder: in the first of these that can be written. Where none can,
+kernels live for one process.
 
 The files are pickles, and to read one is to run it. So whoever can write to the folder can run code as everyone who
 loads kernels from it: share it only with those whom you trust that far.
@@ -16,7 +16,6 @@ import hashlib
 import os
 import pickle
 import shutil
-import stat
 import sys
 import tempfile
 import warnings
@@ -35,8 +34,6 @@ from numba.core.codegen import JITCodeLibrary
 from numba.core.compiler import Compiler
 from numba.core.serialize import dumps
 
-from rankwise.kernels.contract import Tail
-
 _VARIABLE = "RANKWISE_CACHE_DIR"
 _DIGEST = hashlib.sha256().digest_size
 _BESIDE = Path(__file__).parent / "__pycache__"
@@ -47,7 +44,6 @@ def _digest() -> str:
     digest = hashlib.sha256()
     for source in sorted(here.rglob("*.py")):
         digest.update(source.read_bytes())
-    digest.update(repr(list(Tail)).encode())
     return digest.hexdigest()[:16]
 
 
@@ -78,21 +74,6 @@ def _places() -> Iterator[Path]:
     yield _BESIDE
     with suppress(RuntimeError):  # no home folder
         yield Path(os.environ.get("XDG_CACHE_HOME") or Path("~/.cache").expanduser()) / "rankwise"
-    with suppress(OSError):
-        yield _own_temporary()
-
-
-def _own_temporary() -> Path:
-    """A temporary folder of this user's alone: a cache is made of pickles, and to read one is to run it."""
-    if not hasattr(os, "getuid"):
-        raise PermissionError("this system does not tell whose a folder is")
-    folder = Path(tempfile.gettempdir()) / f"rankwise-{os.getuid()}"
-    with suppress(FileExistsError):
-        folder.mkdir(mode=0o700)
-    found = folder.lstat()  # of a link, not of what it leads to
-    if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.getuid() or found.st_mode & 0o077:
-        raise PermissionError(f"{folder} is not a folder of this user's alone")
-    return folder
 
 
 def _obstacle(folder: Path) -> OSError | None:

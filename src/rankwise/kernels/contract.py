@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from enum import IntEnum
-from typing import Any, NamedTuple, Protocol
+from typing import NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-__all__ = ["METHODS", "AnyLoss", "LossTables", "Method", "Tail"]
+__all__ = ["FAST", "METHODS", "WITHOUT_C2", "AnyLoss", "LossTables", "Tail"]
 
 FloatArray = NDArray[np.float64]
 
@@ -16,24 +16,7 @@ METHODS = (
     "auto", "bucketed", "quicksort", "yue", "mohapatra2014", "dynamic", "chakrabarti", "exhaustive",
 )  # fmt: skip
 # Methods that choose the fastest way themselves, and methods that do not need (C2).
-_FAST, _WITHOUT_C2 = {"auto", "bucketed"}, {"dynamic", "chakrabarti", "exhaustive"}
-
-
-class Method(NamedTuple):
-    """How most violating rankings are found. cutoff: for Chakrabarti's method, D(m) = 0 from this place on; or None."""
-
-    name: str = "auto"
-    cutoff: int | None = None
-
-    @property
-    def needs_c2(self) -> bool:
-        """Whether the method is correct only for losses with (C2)."""
-        return self.name not in _WITHOUT_C2
-
-    @property
-    def is_fast(self) -> bool:
-        """Whether the method chooses the fastest way itself."""
-        return self.name in _FAST
+FAST, WITHOUT_C2 = ("auto", "bucketed"), ("dynamic", "chakrabarti", "exhaustive")
 
 
 class Tail(IntEnum):
@@ -59,14 +42,7 @@ class LossTables(NamedTuple):
 
 
 class AnyLoss(Protocol):
-    """What is asked of a loss: its data, its conditions, and Δ of given rankings; see `rankwise.Loss`."""
-
-    name: str
-    proven: bool
-
-    def check(self, n_pos: Any, n_neg: Any) -> None: ...
-
-    def normaliser(self, n_pos: Any, n_neg: Any) -> FloatArray: ...
+    """What kernels ask of a loss, which was checked before; see `rankwise.DiscountedLoss`."""
 
     def tables(self, n_pos: int, n: int) -> LossTables: ...
 

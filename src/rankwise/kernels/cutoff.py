@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from rankwise.kernels.buckets.large import solve_large
 from rankwise.kernels.compiled import kernel, part
 from rankwise.kernels.contract import LossTables
-from rankwise.kernels.positives import discounted_loss, finish_positives, scaled_weights
+from rankwise.kernels.positives import finish, scaled_weights
 from rankwise.kernels.sorting import order_descending
 from rankwise.kernels.steps import discount_at
 from rankwise.kernels.walk import conclude_sorted
@@ -58,29 +58,14 @@ def highest(
 ) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
     """The k highest negatives and all that tie with the last of them, in descending order, and their positions."""
     sample = np.sort(scores[:: max(1, scores.shape[0] // _SAMPLE)])[::-1]
-    expected = k * sample.size / scores.shape[0]
-    at, room, found = int(expected + _SPARE * expected**0.5 + _SPARE), 4 * k + _SAMPLE, 0
-    while not k <= found <= room:
-        if found < k:
-            bar, at = sample[at] if at < sample.size else scores.dtype.type(-np.inf), 4 * at
-        room = max(room, found)
-        values, index = np.empty(room), np.empty(room, np.int64)
-        found = gather_from(scores, relevant, bar, values, index)
-    values, order = order_descending(values[:found])
+    expected, index = k * sample.size / scores.shape[0], np.empty(0, np.int64)
+    at = int(expected + _SPARE * expected**0.5 + _SPARE)
+    while index.size < k:
+        bar, at = sample[at] if at < sample.size else scores.dtype.type(-np.inf), 4 * at
+        index = np.flatnonzero((scores >= bar) & ~relevant)
+    values, order = order_descending(scores[index].astype(np.float64))
     found = int(np.searchsorted(-values, -values[k - 1], side="right"))
     return values[:found], index[order[:found]]
-
-
-@kernel
-def gather_from(scores, relevant, bar, values, index):
-    """Negatives that score at least `bar`, as they come, as far as there is room; how many there are."""
-    n, room = np.int64(0), values.shape[0]
-    for q in range(scores.shape[0]):
-        if scores[q] >= bar and not relevant[q]:
-            if n < room:
-                values[n], index[n] = scores[q], q
-            n += 1
-    return n
 
 
 @kernel
@@ -98,8 +83,7 @@ def finish_cut(pos, positives, top, index, places, n_neg, tables, k, scale, grad
     at_rank[:] = 0
     for i in range(n_pos):
         at_rank[i + 1] = places[i] - (places[i - 1] if i > 0 else 0)
-    finish_positives(pos, positives, n_pos, at_rank, n_neg, pos[0], gradient)
-    return more, discounted_loss(weight, discount, tail, norm, at_rank, n_pos)
+    return more, finish(weight, discount, tail, norm, pos, positives, n_neg, at_rank, pos[0], gradient)[1]
 
 
 @part

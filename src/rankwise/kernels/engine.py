@@ -1,4 +1,8 @@
-"""The fast engine: queries of a loss with a discount, small ones by a sort and large ones by buckets."""
+"""The fast engine: large queries by buckets, small ones, and those of many positives, by a sort.
+
+Sorting is by counting and by digits, O(N) unless many scores agree in 32 bits; then the positives walk down the
+negatives (walk.py), O(N + P). Small queries follow each other in one compiled loop.
+"""
 
 from __future__ import annotations
 
@@ -11,11 +15,14 @@ from numpy.typing import NDArray
 
 from rankwise.arguments import NotFiniteError, limit_of
 from rankwise.kernels.buckets.large import solve_large
+from rankwise.kernels.compiled import kernel
 from rankwise.kernels.contract import AnyLoss
-from rankwise.kernels.cutoff import solve_large_cut
-from rankwise.kernels.small import solve_small
-from rankwise.kernels.sorting import n_slots
+from rankwise.kernels.cutoff import place_first, solve_large_cut
+from rankwise.kernels.flags import all_within
+from rankwise.kernels.positives import finish, middle_by_weight, place_by_score, scaled_weights
+from rankwise.kernels.sorting import move_apart, n_slots, sort_descending
 from rankwise.kernels.threads import run, worth
+from rankwise.kernels.walk import conclude_sorted, walk
 from rankwise.queries import FoundRanking, Queries, Solved, single_query
 
 # A query of so many samples, and so many more for each positive, takes less time by buckets than by a sort.
@@ -29,23 +36,8 @@ def solve(
     scores: NDArray[np.floating], queries: Queries, loss: AnyLoss, scale: float, n_threads: int, k: int | None = None
 ) -> Solved:
     """Solve queries of a loss with a discount. k: the last place that counts, of a loss without (C2)."""
-    n, n_pos = scores.shape[0], queries.n_pos
-    if _is_one(scores, queries):
-        if k is not None:
-            loss.normaliser(n_pos, n - n_pos)
-        else:
-            loss.check(n_pos, n - n_pos)
-        return _solve_one(scores, queries, loss, scale, n_threads, k)
-    if k is not None:
-        loss.normaliser(*queries.counts[:, queries.counts.min(axis=0) > 0])
-    elif not loss.proven:
-        loss.check(*queries.counts)
-    return _solve_many(scores, queries, loss, scale, n_threads, k)
-
-
-def _is_one(scores: NDArray[np.floating], queries: Queries) -> bool:
-    """Whether this is a single query, with positives and negatives."""
-    return queries.starts.shape[0] == 2 and 0 < queries.n_pos < scores.shape[0]
+    is_one = queries.starts.shape[0] == 2 and 0 < queries.n_pos < scores.shape[0]
+    return (_solve_one if is_one else _solve_many)(scores, queries, loss, scale, n_threads, k)
 
 
 def predict(
@@ -59,9 +51,7 @@ def predict(
     if worst:  # a negative is above where its score is greater
         scores = _as_double(scores.copy())
         scores[queries.relevant] = np.nextafter(scores[queries.relevant], -np.inf)
-    loss.normaliser(*queries.counts[:, queries.counts.min(axis=0) > 0])
-    how = _solve_one if _is_one(scores, queries) else _solve_many
-    found = how(scores, queries, loss, 0.0, n_threads, None)
+    found = solve(scores, queries, loss, 0.0, n_threads)
     return found._replace(gradient=found.gradient.astype(dtype, copy=False))
 
 
@@ -76,13 +66,13 @@ def _solve_one(
             return solve_large(scores, queries, tables, scale, n_threads)
         return solve_large_cut(scores, queries, tables, k, scale, n_threads)
     above, positives = np.empty((1, n_pos + 1), np.int64), np.empty((1, n_pos), np.int64)
-    out, counts, gradient = np.empty((2, 1)), np.empty((2, 1), np.int64), np.empty(n)
-    found = (gradient, out, counts, above, positives)
+    out, gradient = np.empty((2, 1)), np.empty(n)
     how = (limit_of(scores), _loss_arguments(loss, n_pos, n, k), scale)
     wide = _as_double(scores)
-    if not solve_small(wide, queries.relevant, queries.starts, 0, 1, *how, *found, *room(n)):
+    if not solve_small(wide, queries.relevant, queries.starts, 0, 1, *how, gradient, out, above, positives, *room(n)):
         raise NotFiniteError
     ranking = FoundRanking(gradient.astype(scores.dtype, copy=False), above[0], positives[0])
+    counts = queries.counts
     return Solved(out[0], out[1], counts[0], counts[1], ranking.gradient, ranking)
 
 
@@ -91,34 +81,41 @@ def _solve_many(
 ) -> Solved:
     """Solve queries one after the other, the small ones in compiled loops, evenly divided among threads."""
     n_queries = queries.starts.shape[0] - 1
-    out, counts = np.zeros((2, n_queries)), np.zeros((2, n_queries), np.int64)
-    solved = Solved(out[0], out[1], counts[0], counts[1], np.empty_like(scores))
+    out, gradient = np.zeros((2, n_queries)), np.empty_like(scores)
     large = np.flatnonzero(queries.sizes >= LARGE)
     for q in large:
-        _solve_alone(scores, queries, int(q), loss, scale, n_threads, k, solved)
+        own = slice(queries.starts[q], queries.starts[q + 1])
+        if queries.counts[:, q].min() > 0:
+            found = _solve_one(scores[own], single_query(queries.relevant[own]), loss, scale, n_threads, k)
+            out[0, q], out[1, q], gradient[own] = found.value[0], found.loss[0], found.gradient
+        elif (np.abs(scores[own]) <= limit_of(scores)).all():
+            gradient[own] = 0.0
+        else:
+            raise NotFiniteError
     for first, last in runs_between(large, n_queries):
         most = int(queries.sizes[first:last].max())
         cuts = cuts_of(queries.starts, first, last, n_threads)
-        how, found = (limit_of(scores), _loss_arguments(loss, most, most, k), scale), (out, counts)
-        whole = (scores, queries, solved.gradient, most, how, found)
+        how = limit_of(scores), _loss_arguments(loss, most, most, k), scale
+        whole = (scores, queries, gradient, out, most, how)
         stops = run(_solve_run, [(*whole, a, b) for a, b in pairwise(cuts)])
         if any(stop < b for stop, b in zip(stops, cuts[1:], strict=True)):
             raise NotFiniteError
-    return solved
+    counts = queries.counts
+    return Solved(out[0], out[1], counts[0], counts[1], gradient)
 
 
 def _solve_run(
     scores: NDArray[np.floating],
     queries: Queries,
     gradient: NDArray[np.floating],
+    out: NDArray[np.float64],
     most: int,
     how: tuple[Any, ...],
-    found: tuple[Any, ...],
     first: int,
     last: int,
 ) -> int:
     """`solve_small` for queries first ≤ q < last; of float32, a few at a time, in copies that stay in the caches."""
-    starts, rest = queries.starts, (*found, _NO_RANKING, _NO_RANKING, *room(most))
+    starts, rest = queries.starts, (out, _NO_RANKING, _NO_RANKING, *room(most))
     if scores.dtype == np.float64:
         return int(solve_small(scores, queries.relevant, starts, first, last, *how, gradient, *rest))
     copies = np.empty((2, min(_AT_ONCE, int(starts[last] - starts[first])) + most))
@@ -148,29 +145,6 @@ def _loss_arguments(loss: AnyLoss, n_pos: int, n: int, k: int | None) -> tuple[A
     return tables if k is None else (*tables, k)
 
 
-def _solve_alone(
-    scores: NDArray[np.floating],
-    queries: Queries,
-    q: int,
-    loss: AnyLoss,
-    scale: float,
-    n_threads: int,
-    k: int | None,
-    solved: Solved,
-) -> None:
-    """A large query among others."""
-    part = slice(queries.starts[q], queries.starts[q + 1])
-    own, alone = scores[part], single_query(queries.relevant[part])
-    solved.n_pos[q], solved.n_neg[q] = alone.n_pos, own.shape[0] - alone.n_pos
-    if 0 < alone.n_pos < own.shape[0]:
-        found = _solve_one(own, alone, loss, scale, n_threads, k)
-        solved.value[q], solved.loss[q], solved.gradient[part] = found.value[0], found.loss[0], found.gradient
-    elif (np.abs(own) <= limit_of(own)).all():
-        solved.gradient[part] = 0.0
-    else:
-        raise NotFiniteError
-
-
 def runs_between(large: NDArray[np.int64], n_queries: int) -> Iterator[tuple[int, int]]:
     """Where small queries follow each other: first ≤ q < last."""
     for before, after in pairwise([-1, *large.tolist(), n_queries]):
@@ -193,3 +167,55 @@ def cuts_of(starts: NDArray[np.int64], first: int, last: int, n_threads: int) ->
 def room(size: int) -> tuple[NDArray[np.float64], NDArray[np.int64], NDArray[np.int32]]:
     """Room for `solve_small` of queries of at most so many samples; NumPy asks for large pages, kernels do not."""
     return np.empty((2, size)), np.empty((3, size + 2), np.int64), np.empty(n_slots(size), np.int32)
+
+
+@kernel
+def solve_small(
+    scores, relevant, starts, first, last, limit, loss, scale, gradient, out, above_pos, order_pos,
+    numbers, counters, slot,
+):  # fmt: skip
+    """Queries first ≤ q < last, grouped: q is scores[starts[q]:starts[q+1]].
+
+    loss: the four items of `LossTables`; and k, of a loss of the first k places without (C2). Each kind is compiled by
+    itself, as the length of a tuple is known to the compiler.
+    Writes gradient and out[:, q] = (J, Δ), 0 for a query without positives or negatives. If above_pos has rows, row q
+    gets c_k at k = 1..P and 0 at 0, and row q of order_pos the positives by descending score.
+    numbers (2, n), counters (3, n + 2) and slot, see `slots`, are room to work in, for queries of at most n samples.
+    Returns the position after the last query solved, less than `last` if scores there are not within ±limit.
+    """
+    val, idx, spare, idx_spare, at_rank = numbers[0], counters[0], numbers[1], counters[1], counters[2]
+    weights, places = spare, idx_spare  # once all is sorted
+    for q in range(first, last):
+        part, flags = scores[starts[q] : starts[q + 1]], relevant[starts[q] : starts[q + 1]]
+        slopes = gradient[starts[q] : starts[q + 1]]
+        n_neg = move_apart(part, flags, spare, idx_spare)
+        n_pos = part.shape[0] - n_neg
+        out[0, q] = out[1, q] = 0.0
+        if not all_within(part, limit):
+            return q
+        if n_pos == 0 or n_neg == 0:
+            for i in range(part.shape[0]):
+                slopes[i] = 0.0
+            continue
+        sort_descending(spare, idx_spare, n_neg, val, idx, slot)
+        neg, neg_idx = val[:n_neg], idx[:n_neg]
+        level, pos_idx = val[n_neg : n_neg + n_pos], idx[n_neg : n_neg + n_pos]
+        sort_descending(spare[n_neg : n_neg + n_pos], idx_spare[n_neg : n_neg + n_pos], n_pos, level, pos_idx, slot)
+        weight, discount, tail, per_pair = loss[:4]
+        norm = scaled_weights(weight, discount, tail, per_pair, n_pos, n_neg, scale, weights)
+        if len(loss) == 4:
+            walk(weights, discount, tail, level, neg, places, np.int64(1), np.int64(1), n_pos + 1)
+        else:
+            place_by_score(level, neg, places)
+            place_first(level, neg, weights, discount, tail, loss[4], n_neg, places)
+        ref, unit = middle_by_weight(level, places), 2.0 / (float(n_pos) * float(n_neg))
+        for k in range(n_pos + 2):
+            at_rank[k] = 0
+        total = conclude_sorted(neg, neg_idx, places, np.int64(1), n_pos + 1, n_pos, unit, ref, at_rank, slopes)
+        of_pos, lost = finish(weight, discount, tail, norm, level, pos_idx, n_neg, at_rank, ref, slopes)
+        out[0, q], out[1, q] = scale * lost + (total + of_pos), lost
+        if above_pos.shape[0] > 0:
+            above_pos[q, 0] = 0
+            for i in range(n_pos):
+                above_pos[q, i + 1], order_pos[q, i] = at_rank[i + 1], pos_idx[i]
+    return last

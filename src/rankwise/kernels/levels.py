@@ -72,16 +72,11 @@ def number_levels(grades, starts, level_starts, grade, at):
     for q in range(starts.shape[0] - 1):
         first, stop = level_starts[q], level_starts[q + 1]
         for k in range(starts[q], starts[q + 1]):
-            low = np.uint64(first)
-            if stop - first <= _FEW:
-                for b in range(first, stop - 1):  # no branch depends on a grade
-                    low += np.uint64(grade[b] < grades[k])
-            else:
-                size = np.uint64(stop - first)
-                while size > np.uint64(0):
-                    half = (size + np.uint64(1)) >> np.uint64(1)
-                    low = low + half if grade[low + half - np.uint64(1)] < grades[k] else low
-                    size -= half
+            low, size = np.uint64(first), np.uint64(stop - first)
+            while size > np.uint64(0):
+                half = (size + np.uint64(1)) >> np.uint64(1)
+                low = low + half if grade[low + half - np.uint64(1)] < grades[k] else low
+                size -= half
             at[k] = low
 
 
@@ -95,15 +90,6 @@ def at_least(grades, starts, bars, relevant):
             relevant[k] = grades[k] >= bar
             total += np.int64(relevant[k])
     return total
-
-
-@kernel
-def weigh(gradient, starts, weights):
-    """Multiply the gradient of each query by its weight, in place."""
-    for q in range(weights.shape[0]):
-        weight = weights[q]
-        for k in range(starts[q], starts[q + 1]):
-            gradient[k] *= weight
 
 
 @kernel

@@ -35,7 +35,7 @@ def middle_by_weight(pos, weight):
     return pos[pos.shape[0] - 1]
 
 
-@kernel
+@part
 def finish_positives(pos, idx, n_pos, at_rank, n_neg, ref, gradient):
     """Positives' gradient −2 c_k/(PN), shared among ties, from the negatives per rank; Σ gradient·(score − ref).
 
@@ -61,6 +61,14 @@ def finish_positives(pos, idx, n_pos, at_rank, n_neg, ref, gradient):
 
 
 @kernel
+def finish(weight, discount, tail, norm, pos, idx, n_neg, at_rank, ref, gradient):
+    """Gradients of the positives, c_k in at_rank; Σ gradient·(score − ref) of these, and Δ."""
+    n_pos = pos.shape[0]
+    total = finish_positives(pos, idx, n_pos, at_rank, n_neg, ref, gradient)
+    return total, discounted_loss(weight, discount, tail, norm, at_rank, n_pos)
+
+
+@part
 def discounted_loss(weight, discount, tail, norm, above, n_pos):
     """Δ = (1/C) Σ_k w_k (D(k) − D(k + c_k)), above[k] = c_k for 1 ≤ k ≤ P."""
     total = 0.0

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,25 +11,30 @@ from rankwise.arguments import NotFiniteError, limit_of
 from rankwise.kernels.compiled import kernel, part
 from rankwise.kernels.contract import AnyLoss
 from rankwise.kernels.flags import all_within
-from rankwise.kernels.positives import discounted_loss, finish_positives, middle_by_weight, scaled_weights
+from rankwise.kernels.positives import finish, middle_by_weight, scaled_weights
 from rankwise.kernels.sorting import slots, sort_descending
 from rankwise.kernels.walk import conclude_sorted
 from rankwise.queries import FoundRanking, Solved, solved_alone
 
 
 class Problem(NamedTuple):
-    """Positives in descending order, negatives as given, positions of both, and the loss (see steps.py)."""
+    """Positives in descending order, negatives as given, the loss (see steps.py), and the positions of both."""
 
     pos: NDArray[np.float64]
     neg: NDArray[np.float64]
-    pos_idx: NDArray[np.int64]
-    neg_idx: NDArray[np.int64]
     weight: NDArray[np.float64]
     discount: NDArray[np.float64]
     tail: int
+    pos_idx: NDArray[np.int64]
+    neg_idx: NDArray[np.int64]
     loss: AnyLoss
     norm: float
     scale: float
+
+    @property
+    def arrays(self) -> tuple[Any, ...]:
+        """What methods are called with: pos, neg, weight, discount and tail."""
+        return self[:5]
 
 
 def as_problem(
@@ -43,7 +48,7 @@ def as_problem(
         raise NotFiniteError
     tables, weight = loss.tables(n_pos, scores.shape[0]), np.empty(n_pos)
     norm = scaled_weights(*tables, n_pos, n_neg, scale, weight)
-    return Problem(pos, neg, pos_idx, neg_idx, weight, tables.discount, tables.tail, loss, norm, scale)
+    return Problem(pos, neg, weight, tables.discount, tables.tail, pos_idx, neg_idx, loss, norm, scale)
 
 
 @kernel
@@ -67,7 +72,7 @@ def conclude(problem: Problem, ranks: NDArray[np.int64], dtype: np.dtype[np.floa
     """J, Δ and the gradient of the ranking in which the negatives, as given, have these interleaving ranks."""
     n_pos, n_neg = problem.pos.size, problem.neg.size
     gradient, at_rank = np.empty(n_pos + n_neg, dtype), np.zeros(n_pos + 2, np.int64)
-    total, lost = finish(
+    total, lost = conclude_ranks(
         problem.pos, problem.neg, problem.pos_idx, problem.neg_idx, ranks, problem.loss.tables(n_pos, 1).weight,
         problem.discount, problem.tail, problem.norm, at_rank, gradient,
     )  # fmt: skip
@@ -76,58 +81,48 @@ def conclude(problem: Problem, ranks: NDArray[np.int64], dtype: np.dtype[np.floa
 
 
 @kernel
-def finish(pos, neg, pos_idx, neg_idx, ranks, weight, discount, tail, norm, at_rank, gradient):
+def conclude_ranks(pos, neg, pos_idx, neg_idx, ranks, weight, discount, tail, norm, at_rank, gradient):
     """Gradients of all samples, c_k in at_rank; Σ gradient·score, and Δ.
 
-    The gradient sums to zero: scores are counted from one of them, so that a common offset costs no digits.
+    A negative has 2(P+1−r)/(PN), shared among ties. The gradient sums to zero: scores are counted from one of them, so
+    that a common offset costs no digits.
     """
-    n_pos = pos.shape[0]
-    ref = middle_of(pos, ranks)
-    unit = 2.0 / (float(n_pos) * float(neg.shape[0]))
-    total = finish_negatives(neg, neg_idx, ranks, n_pos, unit, ref, at_rank, gradient)
-    total += finish_positives(pos, pos_idx, n_pos, at_rank, neg.shape[0], ref, gradient)
-    return total, discounted_loss(weight, discount, tail, norm, at_rank, n_pos)
-
-
-@part
-def middle_of(pos, ranks):
-    """The middle one of the positives, each counted as often as negatives are above it."""
-    above = np.zeros(pos.shape[0] + 2, np.int64)
+    n_pos, n_neg, above = pos.shape[0], neg.shape[0], np.int64(0)
+    unit, places = 2.0 / (float(n_pos) * float(n_neg)), np.empty(n_pos, np.int64)
     for r in ranks:
-        above[r] += 1
-    for k in range(1, above.shape[0]):
-        above[k] += above[k - 1]
-    return middle_by_weight(pos, above[1:])
+        at_rank[r] += 1
+    for k in range(n_pos):
+        above += at_rank[k + 1]
+        places[k] = above
+    ref, total = middle_by_weight(pos, places), 0.0
+    if spans_ranks(neg, ranks, n_pos):
+        at_rank[:] = 0
+        sorted_neg, order = np.empty(n_neg), np.empty(n_neg, np.int64)
+        sort_descending(neg.copy(), neg_idx.copy(), n_neg, sorted_neg, order, slots(n_neg))
+        total = conclude_sorted(
+            sorted_neg, order, places, np.int64(1), n_pos + 1, n_pos, unit, ref, at_rank, gradient
+        )  # fmt: skip
+    else:
+        for q in range(n_neg):
+            g = unit * (n_pos + 1 - ranks[q])
+            gradient[neg_idx[q]] = g
+            total += g * (neg[q] - ref)
+    of_pos, lost = finish(weight, discount, tail, norm, pos, pos_idx, n_neg, at_rank, ref, gradient)
+    return total + of_pos, lost
 
 
 @part
-def finish_negatives(neg, idx, ranks, n_pos, unit, ref, at_rank, gradient):
-    """Negatives' gradient 2(P+1−r)/(PN), shared among ties, and negatives per rank; Σ gradient·(score − ref). O(N + P).
+def spans_ranks(neg, ranks, n_pos):
+    """Whether negatives of equal score differ in rank. O(N + P).
 
-    Ranks never fall as scores do, so equal scores differ in rank only where the least score of one rank is the
-    greatest of the next. Only then are negatives sorted.
+    Ranks never fall as scores do, so this is where the least score of one rank is the greatest of the next.
     """
     least, most = np.full(n_pos + 2, np.inf), np.full(n_pos + 2, -np.inf)
     for q in range(neg.shape[0]):
         r = ranks[q]
-        at_rank[r] += 1
         least[r], most[r] = min(least[r], neg[q]), max(most[r], neg[q])
-    places, above, lowest, tied = np.empty(n_pos, np.int64), np.int64(0), np.inf, False
+    lowest, tied = np.inf, False
     for r in range(1, n_pos + 2):
         tied |= most[r] == lowest
         lowest = min(lowest, least[r])
-        above += at_rank[r]
-        if r <= n_pos:
-            places[r - 1] = above
-    if tied:
-        n = neg.shape[0]
-        at_rank[:] = 0
-        sorted_neg, order, at = np.empty(n), np.empty(n, np.int64), idx.copy()
-        sort_descending(neg.copy(), at, n, sorted_neg, order, slots(n))
-        return conclude_sorted(sorted_neg, order, places, np.int64(1), n_pos + 1, n_pos, unit, ref, at_rank, gradient)
-    total = 0.0
-    for q in range(neg.shape[0]):
-        g = unit * (n_pos + 1 - ranks[q])
-        gradient[idx[q]] = g
-        total += g * (neg[q] - ref)
-    return total
+    return tied

@@ -47,62 +47,19 @@ def drop(discount, tail, m):
     return discount_at(discount, tail, m - 1) - discount_at(discount, tail, m)
 
 
-@inline
-def best_rank(weight, discount, tail, pos, score, j, low, high):
-    """max argmax of f_j(i) over low ≤ i ≤ high (Algorithm 1, line 6); low < high."""
-    if high - low <= 3 and low + 2 + j < discount.shape[0]:
-        return best_of_few(weight, discount, pos, score, j, low, high)
-    return best_of_many(weight, discount, tail, pos, score, j, low, high)
-
-
 @part
-def best_of_many(weight, discount, tail, pos, score, j, low, high):
-    """best_rank over any number of ranks."""
+def best_rank(weight, discount, tail, pos, score, j, low, high):
+    """max argmax of f_j(i) over low ≤ i ≤ high (Algorithm 1, line 6)."""
     best = low
     value = total = 0.0  # of f_j since the best rank, and of its steps' magnitudes
-    if high + j <= discount.shape[0]:
-        for i in range(low, high):
-            step = tabulated_step(weight, discount, pos, score, j, i)
-            value, total, ahead = tally(value, total, step)
-            best = i + 1 if ahead else best
-        return best
     previous = discount_at(discount, tail, low + j - 1)
     for i in range(low, high):
         current = discount_at(discount, tail, i + j)
         step = pos[i - 1] - score - weight[i - 1] * (previous - current)
         previous = current
-        value, total, ahead = tally(value, total, step)
-        best = i + 1 if ahead else best
+        value += step
+        total += abs(step)
+        best = i + 1 if value + TIE * total >= 0.0 else best
+        if value > 0.0:
+            value = total = 0.0
     return best
-
-
-@inline
-def tally(value, total, step):
-    """Add a step: what is lost since the best rank (0 if this is one), the magnitudes since, whether it is as good."""
-    value += step
-    total += abs(step)
-    ahead = value + TIE * total >= 0.0
-    total = 0.0 if value > 0.0 else total
-    return min(value, 0.0), total, ahead
-
-
-@inline
-def best_of_few(weight, discount, pos, score, j, low, high):
-    """best_rank over at most four ranks, which most searches are: no branch, so none is mispredicted."""
-    last, size = high - 1, high - low
-    step = tabulated_step(weight, discount, pos, score, j, low)
-    value, total, ahead = tally(0.0, 0.0, step)
-    best = low + np.int64(ahead)
-    step = tabulated_step(weight, discount, pos, score, j, min(low + 1, last))
-    value, total, ahead = tally(value, total, step)
-    best = low + 2 if ahead & (size > 1) else best
-    step = tabulated_step(weight, discount, pos, score, j, min(low + 2, last))
-    value, total, ahead = tally(value, total, step)
-    return low + 3 if ahead & (size > 2) else best
-
-
-@inline
-def tabulated_step(weight, discount, pos, score, j, i):
-    """f_j(i+1) − f_j(i) where the table holds D(i+j). Unsigned indices spare the check for negative ones."""
-    at, m = np.uint64(i - 1), np.uint64(i + j)
-    return pos[at] - score - weight[at] * (discount[np.uint64(m - np.uint64(1))] - discount[m])

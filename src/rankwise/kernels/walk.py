@@ -11,7 +11,7 @@ import numpy as np
 from rankwise.kernels.algorithm1 import STACK_ROWS
 from rankwise.kernels.buckets.maps import edge
 from rankwise.kernels.compiled import part
-from rankwise.kernels.steps import best_of_many, drop
+from rankwise.kernels.steps import best_rank, drop
 
 
 @part
@@ -71,10 +71,10 @@ def find_places(weight, discount, tail, pos, scores, number, of_buckets, places,
                 score = scores[m if scores.shape[0] > 1 else 0]
                 at = number[m] if number.shape[0] > 0 else j + m
             else:
-                buckets, pivot, typed = of_buckets
+                buckets, pivot = of_buckets
                 b = number.shape[0] - 2 - m
-                score, at = edge(buckets, pivot, b, typed), number[b] + j
-            rank = best_of_many(weight, discount, tail, pos, score, at, low, high)
+                score, at = edge(buckets, pivot, b), number[b] + j
+            rank = best_rank(weight, discount, tail, pos, score, at, low, high)
             stack[depth, 0], stack[depth, 1], stack[depth, 2], stack[depth, 3] = m + 1, right, rank, high
             depth += 1
             right, high = m, rank

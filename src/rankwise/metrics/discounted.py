@@ -292,7 +292,9 @@ class DiscountedLoss(Loss):
         if self.proven:
             return
         counts = np.atleast_1d(n_pos, n_neg)
-        pairs = np.unique(np.stack(counts)[:, np.minimum(*counts) > 0], axis=1).T
+        pairs = np.stack(counts)[:, np.minimum(*counts) > 0].T
+        if pairs.shape[0] > 1:
+            pairs = np.unique(pairs, axis=0)
         # The largest first: it often settles the others.
         for p, n in pairs[np.argsort(-pairs.sum(axis=1), kind="stable")].tolist():
             self._check_one(p, n)

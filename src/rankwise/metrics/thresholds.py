@@ -155,20 +155,14 @@ def sum_over_levels(
     thresholds, levels = thresholds_of(queries), levels_of(queries)
     weights = queries.once("weights", lambda: weigh_levels(levels, queries.sizes, loss), loss)
     value, lost = np.zeros(queries.sizes.size), np.zeros(queries.sizes.size)
-    gradient: NDArray[np.floating] | None = None
+    gradient = np.zeros_like(scores)
     if not thresholds or thresholds[0].samples.size:
         raise_not_finite(scores)  # no threshold covers all scores
-        gradient = np.zeros_like(scores)
     for t, which, samples, binary in thresholds:
         found = solve(scores[samples] if samples.size else scores, binary)
         weight = weights[levels.starts[which] + t]
         value[which] += weight * found.value
         lost[which] += weight * found.loss
-        if gradient is None:
-            gradient = found.gradient
-            compiled("levels").weigh(gradient, binary.starts, weight)
-        else:
-            compiled("levels").add_weighted(found.gradient, binary.starts, weight, samples, gradient)
+        compiled("levels").add_weighted(found.gradient, binary.starts, weight, samples, gradient)
         del found  # so that the next one reuses its memory
-    assert gradient is not None
     return Solved(value, lost, queries.counts[0], queries.counts[1], gradient)

@@ -17,7 +17,7 @@ from numpy.typing import ArrayLike, NDArray
 from rankwise.arguments import as_cutoff, as_scale
 from rankwise.documenting import documented
 from rankwise.interleaving import Interleaving
-from rankwise.kernels.contract import METHODS, Method
+from rankwise.kernels.contract import FAST, METHODS, WITHOUT_C2
 from rankwise.metrics.discounted import DiscountedLoss
 from rankwise.metrics.loss import Loss, NotQSSuitableError
 from rankwise.metrics.registry import LossLike, as_loss
@@ -76,16 +76,27 @@ class Hinge(Surrogate):
         if isinstance(loss, ZeroOne):
             return solve_labels(scores, queries, self.scale, self.method == "exhaustive")
         assert isinstance(loss, DiscountedLoss)
-        method, k = Method(self.method, self.cutoff), None
-        if loss.k is not None and method.name == "auto" and not _is_suitable(loss, queries):
+        method, k = self.method, None
+        if loss.k is not None and method == "auto" and not _is_suitable(loss, queries):
             k = loss.k
             if loss.tables(1, k).discount.min() < 0.0:
-                method, k = Method("dynamic"), None  # cutoff.py needs D ≥ 0
-        if method.is_fast:
+                method, k = "dynamic", None  # cutoff.py needs D ≥ 0
+        _check(loss, queries, k is None and method not in WITHOUT_C2)
+        if method in FAST:
             found: Solved = compiled("engine").solve(scores, queries, loss, self.scale, n_threads, k)
         else:
-            found = compiled("published").solve(scores, queries, loss, self.scale, method)
+            found = compiled("published").solve(scores, queries, loss, self.scale, method, self.cutoff)
         return found
+
+
+def _check(loss: DiscountedLoss, queries: Queries, needs_c2: bool) -> None:
+    """Refuse a loss that has no normaliser for some query with something to rank, or breaks (C2) if this is needed."""
+    if not loss.proven:
+        counts = queries.counts[:, queries.counts.min(axis=0) > 0]
+        if needs_c2:
+            loss.check(*counts)
+        else:
+            loss.normaliser(*counts)
 
 
 def _is_suitable(loss: DiscountedLoss, queries: Queries) -> bool:

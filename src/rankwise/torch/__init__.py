@@ -30,10 +30,10 @@ from rankwise.torch.modules import (
     NDCGHingeLoss,
     RankHingeLoss,
     RankLoss,
-    RankSortLoss,
-    RetrievalLoss,
     SmoothRankLoss,
 )
+from rankwise.torch.rank_sort import RankSortLoss
+from rankwise.torch.retrieval import RetrievalLoss
 
 __all__ = [
     "APHingeLoss",

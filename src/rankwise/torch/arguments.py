@@ -42,7 +42,7 @@ class Given(Options, total=False):
 
 
 class Asked(NamedTuple):
-    """The options, with their defaults."""
+    """The options, with their defaults, as `checked` returns them."""
 
     dim: int | None = None
     ignore_index: int | None = None
@@ -90,6 +90,27 @@ Examples
 >>> target = torch.tensor([0, 1, 0, 1])"""
 # How an example calls a module that it makes; a function takes the arguments of both at once.
 _CALL = re.compile(r"rwt\.\w+\((.*)\)\(([^()]*)\)")
+_OF_FUNCTION = """\
+{summary}
+
+{idea}
+
+Parameters
+----------
+{parameters}
+
+Returns
+-------
+{returns}
+
+See Also
+--------
+rankwise.torch.{module} : The same loss as a module, with notes.
+
+Examples
+--------
+{examples}
+"""
 
 
 def function_of(module: Any) -> Callable[[Thing], Thing]:
@@ -100,18 +121,15 @@ def function_of(module: Any) -> Callable[[Thing], Thing]:
         if not thing.__doc__:  # python -OO has none
             return thing
         about, forward = (_sections(inspect.getdoc(one) or "") for one in (module, module.forward))
-        known = _entries(about["Parameters"]) | _entries(forward.pop("Parameters"))
-        forward.pop("")
-        idea = about[""].partition("\n\n")[2].partition("Call it as")[0]
-        sections = {
-            "": f"{thing.__doc__}\n\n{idea.strip()}",
-            "Parameters": "\n".join(known[name] for name in inspect.signature(thing).parameters),
-            **forward,
-            "See Also": f"rankwise.torch.{module.__name__} : The same loss as a module, with notes.",
-            "Examples": _CALL.sub(rf"rwt.functional.{thing.__name__}(\2, \1)", about["Examples"]).replace(", )", ")"),
-        }
-        texts = (f"{name}\n{'-' * len(name)}\n{text}" if name else text for name, text in sections.items())
-        thing.__doc__ = "\n\n".join(texts) + "\n"
+        entries = _entries(about["Parameters"]) | _entries(forward["Parameters"])
+        thing.__doc__ = _OF_FUNCTION.format(
+            summary=thing.__doc__,
+            idea=about[""].partition("\n\n")[2].partition("Call it as")[0].strip(),
+            parameters="\n".join(entries[name] for name in inspect.signature(thing).parameters),
+            returns=forward["Returns"],
+            module=module.__name__,
+            examples=_CALL.sub(rf"rwt.functional.{thing.__name__}(\2, \1)", about["Examples"]).replace(", )", ")"),
+        )
         return thing
 
     return complete
@@ -126,16 +144,14 @@ def _sections(docstring: str) -> dict[str, str]:
 def _entries(text: str) -> dict[str, str]:
     """The entries of a section by name: a head, and what is indented below."""
     entries = re.split(r"\n(?=\S)", text.strip("\n"))
-    return {entry.split(" : ")[0].split("\n")[0]: entry for entry in entries}
+    return {entry.split(" : ")[0]: entry for entry in entries}
 
 
-_TEXTS = """
+_BY_NAME = _entries("""
 scores : Tensor of shape (n,) or (...)
-    Raw outputs of a model, in floating point. Shape (n,) is one query, or several queries of any lengths with qid.
-    Scores with more dimensions are ranked along dim.
+    Raw outputs of a model. Shape (n,) is one query, or several of any lengths with qid. Others are ranked along dim.
 target : Tensor of the same shape as scores
-    Relevance of each sample: booleans, or 0 and 1. Other numbers are grades, finite and at least 0, if the surrogate
-    takes grades.
+    Relevance: booleans, or 0 and 1. Other numbers are grades, at least 0, if the surrogate takes grades.
 mask : Tensor of the same shape as scores, optional
     True where a sample counts. Masked entries may hold anything, also NaN, and get no gradient.
 qid : Tensor of shape (n,), optional
@@ -143,37 +159,32 @@ qid : Tensor of shape (n,), optional
 index : Tensor of shape (b,), optional
     Position of each sample of the batch in the data set. Required with memory.
 memory : ScoreMemory, optional
-    Last scores of all samples of the data set. The batch is ranked among them and then written to the memory. Cannot be
-    combined with qid.
+    Last scores of all samples. The batch is ranked among them and then written to it. Not with qid.
 loss : str or Loss, default "ap"
-    Rank loss Δ: a name such as "ap", "ndcg", "ndcg@10", "mrr" or "auc", or a `rankwise.Loss` such as a
-    `rankwise.DiscountedLoss` of your own.
+    Rank loss Δ: a name such as "ap", "ndcg", "ndcg@10", "mrr" or "auc", or a `rankwise.Loss`, also of your own.
 scale : float, default 1.0
     Weight of Δ against the scores: how large a margin an error is worth. About a third of the difference between the
     mean scores of positives and negatives works well: 1 suits logits, 0.3 to 1 cosines.
 width : float, default 1.0
-    Half the width of the ramp by which scores are compared, in units of the scores. 1 suits logits, 0.05 to 0.1
-    cosines.
+    Half the width of the ramp by which scores are compared: 1 suits logits, 0.05 to 0.1 cosines.
 dim : int, optional
-    Dimension to rank along. Required for scores with two or more dimensions. For scores (n, C), dim=0 ranks the n
-    samples of each column, one query per class, and dim=1 (or -1) ranks the C entries of each row, one list per row.
+    Dimension to rank along, required for scores with two or more. For scores (n, C), dim=0 ranks the n samples of each
+    column, one query per class, and dim=1 (or -1) ranks the C entries of each row.
 ignore_index : int, optional
     Value of target that means "no label". Such samples are left out, as if masked.
 empty : {"zero", "skip", "error"}, default "zero"
-    Treatment of empty queries, which have no positives or no negatives (or a single grade) and so nothing to rank.
-    "zero" counts them as 0 in the mean, "skip" leaves them out of the mean, and "error" raises ValueError.
+    Treatment of queries with nothing to rank: no positives, no negatives, or a single grade. "zero" counts them as 0 in
+    the mean, "skip" leaves them out, and "error" raises ValueError.
 reduction : {"mean", "sum", "none"}, default "mean"
     How the values of the queries are combined. "none" returns one value per query, sorted by qid if given.
 gather : bool or "ddp", default False
     Whether to rank the batches of all processes of torch.distributed together, joined along their first dimension. True
     gives each score the gradient that a single process would compute. "ddp" multiplies it by the number of processes,
-    because DistributedDataParallel averages gradients. With reduction="none", all processes must weigh the values
-    alike.
+    because DistributedDataParallel averages gradients. With reduction="none", all processes must weigh values alike.
 backend : {"auto", "core", "tensor"}, default "auto"
-    Implementation. "core" is compiled code, to which scores on other devices are copied. "tensor" runs on the device of
-    the scores. "auto" takes "tensor" for devices other than the CPU, where a loss has it, else "core".
-"""
-_BY_NAME = _entries(_TEXTS)
+    "core" is compiled code, to which scores on other devices are copied. "tensor" runs on their device. "auto" takes
+    "tensor" for devices other than the CPU, where a loss has it, else "core".
+""")
 _BY_NAME["tensors"] = "\n".join(_BY_NAME[name] for name in ("mask", "qid", "index", "memory"))
 _BY_NAME["options"] = "\n".join(_BY_NAME[name] for name in Asked._fields)
 SHARED["torch_examples"] = _EXAMPLES

@@ -62,20 +62,6 @@ def loss_of_batch(batch: Batch, objective: Objective | str, asked: Asked, memory
     return value
 
 
-def rank_sort_of_batch(batch: Batch, objective: Objective | str, asked: Asked) -> tuple[Tensor, Tensor]:
-    """The ranking and the sorting part of a flat batch, which do not depend on how its qualities were found."""
-    scores, target = batch[:2]
-    if getattr(scores, "ndim", 1) > 1:
-        raise ValueError(
-            f"scores have shape {tuple(scores.shape)} but must be flat, (n,); pass scores.flatten(), target.flatten() "
-            "and, for several images, qid= with the image of each sample"
-        )
-    if isinstance(target, Tensor):
-        batch = batch._replace(target=target.detach())
-    parts = loss_of_batch(batch, objective, asked)
-    return parts[0], parts[1]
-
-
 def _check(batch: Batch, dim: int | None, memory: ScoreMemory | None) -> int:
     """The dimension to rank along; raises if the arguments do not agree."""
     ranked = check_samples(*batch[:4], dim)

@@ -7,7 +7,8 @@ raises, all raise, and none is left waiting. Compiled graphs break here and run 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import pickle
+from collections.abc import Callable
 from typing import Any, TypeVar
 
 import torch
@@ -18,11 +19,8 @@ from rankwise.torch.batches import Batch
 from rankwise.torch.layout import compute_dtype
 
 _Found = TypeVar("_Found")
-_MOST_DIMS = 6
-_SCORES = (torch.float16, torch.bfloat16, torch.float32, torch.float64)
 # A target of any dtype is exact in one of these, and in those after it.
 _TARGETS = (torch.bool, torch.int64, torch.float64)
-_NO_YES = (False, True)
 
 
 @torch.compiler.disable
@@ -35,18 +33,20 @@ def join(batch: Batch, dim: int, times_world: bool) -> Batch:
     """
     scores, target, mask, qid, index = batch
     alike = {
-        "dtype": (compute_dtype(scores), _SCORES),
-        "use of mask=": (mask is not None, _NO_YES),
-        "use of qid=": (qid is not None, _NO_YES),
-        "use of memory=": (index is not None, _NO_YES),
+        "dtype": compute_dtype(scores),
+        "number of dimensions": scores.dim(),
+        "use of mask=": mask is not None,
+        "use of qid=": qid is not None,
+        "use of memory=": index is not None,
     }
-    shapes, kinds = _meet(scores, alike, 2 if target.is_floating_point() else int(target.dtype != torch.bool))
+    kind = 2 if target.is_floating_point() else int(target.dtype != torch.bool)
+    shapes, kinds = zip(*_meet((tuple(scores.shape), kind), alike, scores.device), strict=True)
     ranked = dim % scores.dim()
     widths = {shape[ranked] for shape in shapes} if ranked > 0 else set()
     others = {tuple(size for at, size in enumerate(shape) if at not in (0, ranked)) for shape in shapes}
     if len(others) > 1:
         raise ValueError(
-            f"with gather, scores may differ between processes only in dimensions 0 and {ranked}, got {shapes}"
+            f"with gather, scores may differ between processes only in dimensions 0 and {ranked}, got {[*shapes]}"
         )
     target = target.to(_TARGETS[max(kinds)])
     mask = None if mask is None else mask.bool()
@@ -70,16 +70,13 @@ def join_embeddings(embeddings: Tensor, labels: Tensor, are_queries: bool) -> tu
     are_queries: whether these are the queries themselves, in all processes or in none. Every process must run
     backward, because the gradients of all processes are added up.
     """
-    needs_gradient = embeddings.requires_grad and torch.is_grad_enabled()
     alike = {
-        "dtype": (embeddings.dtype, _SCORES),
-        "need of a gradient": (needs_gradient, _NO_YES),
-        "use of reference=": (not are_queries, _NO_YES),
+        "dtype": embeddings.dtype,
+        "width of embeddings": embeddings.shape[1],
+        "need of a gradient": embeddings.requires_grad and torch.is_grad_enabled(),
+        "use of reference=": not are_queries,
     }
-    shapes, _ = _meet(embeddings, alike)
-    if len({shape[1:] for shape in shapes}) > 1:
-        raise ValueError(f"with gather, embeddings must have the same width in all processes, got {shapes}")
-    sizes = [shape[0] for shape in shapes]
+    sizes = _meet(embeddings.shape[0], alike, embeddings.device)
     joined = _Join.apply(embeddings, sizes, embeddings.dtype, True, 1)
     return joined, gather_parts(labels.to(torch.int64), sizes), _own_part(sizes).start
 
@@ -101,45 +98,33 @@ def together(run: Callable[[], _Found], device: torch.device) -> _Found:
         found.append(run())
     except Exception as raised:
         error = raised
-    text = b"" if error is None else (str(error) or type(error).__name__).encode()
-    sizes = [numbers[0] for numbers in tell_all([len(text)], device)]
-    if not any(sizes):
-        return found[0]
-    texts = gather_parts(torch.tensor(list(text), dtype=torch.uint8, device=device), sizes)
+    said = tell_all(None if error is None else str(error) or type(error).__name__, device)
     if error is not None:
         raise error
-    first = next(rank for rank, size in enumerate(sizes) if size)
-    raise ValueError(f"process {first}: {bytes(texts[: sizes[first]].tolist()).decode()}")
+    for rank, text in enumerate(said):
+        if text is not None:
+            raise ValueError(f"process {rank}: {text}")
+    return found[0]
 
 
-def _meet(
-    values: Tensor, alike: Mapping[str, tuple[Any, Sequence[Any]]], number: int = 0
-) -> tuple[list[tuple[int, ...]], list[int]]:
-    """The shape of every process's values, and its number; raises in all processes if they cannot be joined.
-
-    alike: by name, a value that must be the same in all processes, and the values it can take.
-    """
-    if values.dim() > _MOST_DIMS:
-        raise ValueError(f"gather takes tensors of at most {_MOST_DIMS} dimensions, got {values.dim()}; reshape them")
-    alike = {"number of dimensions": (values.dim(), range(_MOST_DIMS + 1)), **alike}
-    size = list(values.shape) + [0] * (_MOST_DIMS - values.dim())
-    of_all = tell_all([number, *(choices.index(own) for own, choices in alike.values()), *size], values.device)
-    for at, (name, (_, choices)) in enumerate(alike.items(), start=1):
-        if len({one[at] for one in of_all}) > 1:
-            raise ValueError(
-                f"with gather, all processes must have the same {name}, got {[choices[one[at]] for one in of_all]}"
-            )
-    begin = 1 + len(alike)
-    return [tuple(one[begin : begin + values.dim()]) for one in of_all], [one[0] for one in of_all]
+def _meet(own: Any, alike: dict[str, Any], device: torch.device) -> list[Any]:
+    """What each process says; raises in all processes unless they agree in what must be alike, by name."""
+    of_all = tell_all((own, alike), device)
+    for name in alike:
+        given = [one[name] for _, one in of_all]
+        if len(set(given)) > 1:
+            raise ValueError(f"with gather, all processes must have the same {name}, got {given}")
+    return [one for one, _ in of_all]
 
 
-def tell_all(numbers: list[int], device: torch.device) -> list[list[int]]:
-    """The numbers that each process sends to all others, by process."""
-    own = torch.tensor(numbers, dtype=torch.int64, device=device)
-    received = [torch.empty_like(own) for _ in range(dist.get_world_size())]
-    dist.all_gather(received, own)
-    by_process: list[list[int]] = torch.stack(received).tolist()
-    return by_process
+def tell_all(own: Any, device: torch.device) -> list[Any]:
+    """What each process sends to all others, by process."""
+    message = torch.frombuffer(bytearray(pickle.dumps(own)), dtype=torch.uint8).to(device)
+    size = torch.tensor([message.shape[0]], device=device)
+    received = [torch.empty_like(size) for _ in range(dist.get_world_size())]
+    dist.all_gather(received, size)
+    sizes = torch.cat(received).tolist()
+    return [pickle.loads(part.cpu().numpy().tobytes()) for part in gather_parts(message, sizes).split(sizes)]
 
 
 def gather_parts(values: Tensor, sizes: list[int]) -> Tensor:

@@ -10,10 +10,10 @@ from rankwise.metrics.registry import LossLike
 from rankwise.surrogates import Direct, ErrorDriven, Hinge, Smooth, Surrogate
 from rankwise.torch import modules
 from rankwise.torch.arguments import Given, Options, checked, function_of
-from rankwise.torch.batches import Batch, loss_of_batch, rank_sort_of_batch
-from rankwise.torch.memory import ScoreMemory
+from rankwise.torch.batches import Batch, loss_of_batch
 from rankwise.torch.objective import RankSort, posed
-from rankwise.torch.retrieval import Retrieval, retrieve
+from rankwise.torch.rank_sort import RankSortLoss, rank_sort_of_batch
+from rankwise.torch.retrieval import Retrieval, RetrievalLoss, retrieve
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -29,6 +29,20 @@ __all__ = [
 ]
 
 
+def _of_scores(
+    scores: Tensor,
+    target: Tensor,
+    *described: Any,
+    mask: Tensor | None = None,
+    qid: Tensor | None = None,
+    index: Tensor | None = None,
+    memory: Any = None,
+    **options: Any,
+) -> Tensor:
+    """The loss described as for `posed`; a surrogate by its class, so that PyTorch's compiler does not see it made."""
+    return loss_of_batch(Batch(scores, target, mask, qid, index), posed(*described), checked(**options), memory)
+
+
 @function_of(modules.RankLoss)
 def rank_loss(
     scores: Tensor,
@@ -38,21 +52,7 @@ def rank_loss(
     **given: Unpack[Given],
 ) -> Tensor:
     """Compute a ranking loss that any surrogate makes trainable."""
-    return _computed(scores, target, (metric, surrogate), **given)
-
-
-def _computed(
-    scores: Tensor,
-    target: Tensor,
-    described: tuple[Any, ...],
-    mask: Tensor | None = None,
-    qid: Tensor | None = None,
-    index: Tensor | None = None,
-    memory: ScoreMemory | None = None,
-    **options: Any,
-) -> Tensor:
-    """`rank_loss` of an objective as `posed` takes it, whose surrogate PyTorch's compiler does not see being made."""
-    return loss_of_batch(Batch(scores, target, mask, qid, index), posed(*described), checked(**options), memory)
+    return _of_scores(scores, target, metric, surrogate, **given)
 
 
 @function_of(modules.RankHingeLoss)
@@ -60,7 +60,7 @@ def structured_hinge(
     scores: Tensor, target: Tensor, loss: LossLike = "ap", *, scale: float = 1.0, **given: Unpack[Given]
 ) -> Tensor:
     """Compute the structured hinge of a rank loss."""
-    return _computed(scores, target, (loss, Hinge, scale), **given)
+    return _of_scores(scores, target, loss, Hinge, scale, **given)
 
 
 @function_of(modules.SmoothRankLoss)
@@ -68,7 +68,7 @@ def smooth_loss(
     scores: Tensor, target: Tensor, loss: LossLike = "ap", *, width: float = 1.0, **given: Unpack[Given]
 ) -> Tensor:
     """Compute a rank loss with softened comparisons, and its true gradient."""
-    return _computed(scores, target, (loss, Smooth, width), **given)
+    return _of_scores(scores, target, loss, Smooth, width, **given)
 
 
 @function_of(modules.ErrorDrivenLoss)
@@ -82,7 +82,7 @@ def error_driven_loss(
     **given: Unpack[Given],
 ) -> Tensor:
     """Compute the error-driven loss: AP-loss of Chen et al. (2019) for loss="ap"."""
-    return _computed(scores, target, (loss, ErrorDriven, width, interpolate), **given)
+    return _of_scores(scores, target, loss, ErrorDriven, width, interpolate, **given)
 
 
 @function_of(modules.DirectLoss)
@@ -96,10 +96,10 @@ def direct_loss(
     **given: Unpack[Given],
 ) -> Tensor:
     """Compute a rank loss, with the gradient of direct loss minimisation (Song et al., 2016)."""
-    return _computed(scores, target, (loss, Direct, modules.signed(epsilon, update)), **given)
+    return _of_scores(scores, target, loss, Direct, modules.signed(epsilon, update), **given)
 
 
-@function_of(modules.RankSortLoss)
+@function_of(RankSortLoss)
 def rank_sort_loss(
     scores: Tensor,
     target: Tensor,
@@ -113,7 +113,7 @@ def rank_sort_loss(
     return rank_sort_of_batch(Batch(scores, target, mask, qid), posed("ap", RankSort, width), checked(**options))
 
 
-@function_of(modules.RetrievalLoss)
+@function_of(RetrievalLoss)
 def retrieval_loss(
     embeddings: Tensor,
     labels: Tensor,

@@ -13,8 +13,6 @@ from rankwise.arguments import NotFiniteError, is_whole, limit_of
 
 _HALVES = (torch.float16, torch.bfloat16)
 _KNOWN = (*_HALVES, torch.float32, torch.float64)
-# Integer types whose extremes PyTorch can find.
-_QUICK = (torch.uint8, torch.int8, torch.int16, torch.int32, torch.int64)
 _LIMITS = {
     torch.float32: limit_of(np.empty(0, np.float32)),
     torch.float64: limit_of(np.empty(0, np.float64)),
@@ -31,59 +29,75 @@ def compute_dtype(scores: Tensor) -> torch.dtype:
     return torch.float32 if scores.dtype in _HALVES else scores.dtype
 
 
-def check_per_row(name: str, given: Any, of: str, rows: Tensor, booleans: bool = False) -> None:
-    """Raise unless these are whole numbers, one for each row of a tensor called `of`."""
+def check_tensor(name: str, given: Any) -> None:
+    """Raise unless this is a dense tensor."""
     if not isinstance(given, Tensor):
         raise TypeError(f"{name} must be a tensor, got {type(given).__name__}; convert it with torch.as_tensor")
+    if given.layout != torch.strided:
+        raise TypeError(f"{name} must be a dense tensor, got {given.layout}; convert it with .to_dense()")
+
+
+def check_beside(name: str, given: Tensor, of: str, others: Tensor) -> None:
+    """Raise unless two tensors are on the same device."""
+    if given.device != others.device:
+        raise ValueError(f"{name} is on {given.device} but {of} are on {others.device}; move it with .to()")
+
+
+def check_per_row(name: str, given: Any, of: str, rows: Tensor, booleans: bool = False) -> None:
+    """Raise unless these are whole numbers, one for each row of a tensor called `of`."""
+    check_tensor(name, given)
     if given.is_floating_point() or given.is_complex() or (given.dtype == torch.bool and not booleans):
         raise TypeError(f"{name} must be integers, got {given.dtype}")
     if given.shape != rows.shape[:1]:
         raise ValueError(
             f"{name} has shape {tuple(given.shape)}; {of} of shape {tuple(rows.shape)} need ({rows.shape[0]},)"
         )
-    if given.device != rows.device:
-        raise ValueError(f"{name} is on {given.device} but {of} are on {rows.device}; move it with .to()")
+    check_beside(name, given, of, rows)
 
 
 def check_samples(scores: Tensor, target: Tensor, mask: Tensor | None, qid: Tensor | None, dim: int | None) -> int:
     """The dimension to rank along; raises if shapes, dtypes or devices do not agree."""
-    others = {name: given for name, given in (("mask", mask), ("qid", qid)) if given is not None}
-    given: Any
-    for name, given in {"scores": scores, "target": target, **others}.items():
-        if not isinstance(given, Tensor):
-            raise TypeError(f"{name} must be a tensor, got {type(given).__name__}; convert it with torch.as_tensor")
-        if given.layout != torch.strided:
-            raise TypeError(f"{name} must be a dense tensor, got {given.layout}; convert it with .to_dense()")
+    check_tensor("scores", scores)
     if scores.dtype not in _KNOWN:
         known = ", ".join(str(dtype).removeprefix("torch.") for dtype in _KNOWN)
         raise TypeError(f"scores must be floating point ({known}), got {scores.dtype}; pass the raw outputs of a model")
-    if dim is not None and not is_whole(dim):
-        raise TypeError(f"dim must be an integer or None, got {type(dim).__name__}")
     if scores.dim() == 0:
         raise ValueError("scores must have at least one dimension, got a scalar; keep the dimension of the samples")
-    for name, other in {"target": target, **others}.items():
-        if other.shape != scores.shape:
-            hint = ": pass scores.squeeze(-1)" if scores.shape == (*other.shape, 1) else ""
-            raise ValueError(
-                f"{name} has shape {tuple(other.shape)} but scores have {tuple(scores.shape)}; make them equal{hint}"
-            )
-        if other.device != scores.device:
-            raise ValueError(f"{name} is on {other.device} but scores are on {scores.device}; move it with .to()")
-    if mask is not None and (mask.is_floating_point() or mask.is_complex()):
-        raise TypeError(f"mask must be boolean, True where a sample counts, got {mask.dtype}")
+    for name, other in (("target", target), ("mask", mask)):
+        if other is not None:
+            _check_like_scores(name, other, scores)
     if target.is_complex():
         raise TypeError(f"target must be boolean, or 0 and 1, got {target.dtype}")
-    if qid is not None and scores.dim() != 1:
-        raise ValueError(f"qid needs flat scores (n,), got {tuple(scores.shape)}; flatten them, or leave qid out")
-    if qid is not None and (qid.is_floating_point() or qid.is_complex() or qid.dtype == torch.bool):
-        raise TypeError(f"qid must be integers, got {qid.dtype}")
+    if mask is not None and (mask.is_floating_point() or mask.is_complex()):
+        raise TypeError(f"mask must be boolean, True where a sample counts, got {mask.dtype}")
+    if qid is not None:
+        if scores.dim() != 1:
+            raise ValueError(f"qid needs flat scores (n,), got {tuple(scores.shape)}; flatten them, or leave qid out")
+        check_per_row("qid", qid, "scores", scores)
     if dim is None:
         if scores.dim() > 1:
-            raise ValueError(f"scores have shape {tuple(scores.shape)}; pass dim, {_readings(scores)}")
+            raise ValueError(
+                f"scores have shape {tuple(scores.shape)}; pass dim, the dimension to rank along. dim=0: the "
+                f"{scores.shape[0]} samples of each column are ranked, one query per class; dim=-1: each row is one "
+                f"list of {scores.shape[-1]}. For one query, pass scores.flatten() and target.flatten()"
+            )
         return -1
+    if not is_whole(dim):
+        raise TypeError(f"dim must be an integer or None, got {type(dim).__name__}")
     if not -scores.dim() <= dim < scores.dim():
         raise ValueError(f"dim={dim} is not a dimension of scores of shape {tuple(scores.shape)}")
     return int(dim)
+
+
+def _check_like_scores(name: str, given: Tensor, scores: Tensor) -> None:
+    """Raise unless a tensor has the shape and the device of the scores."""
+    check_tensor(name, given)
+    if given.shape != scores.shape:
+        hint = ": pass scores.squeeze(-1)" if scores.shape == (*given.shape, 1) else ""
+        raise ValueError(
+            f"{name} has shape {tuple(given.shape)} but scores have {tuple(scores.shape)}; make them equal{hint}"
+        )
+    check_beside(name, given, "scores", scores)
 
 
 def check_ranked(scores: Tensor, dim: int) -> None:
@@ -93,36 +107,18 @@ def check_ranked(scores: Tensor, dim: int) -> None:
     """
     ranked = dim % scores.dim()
     # In a compiled graph the size of a batch may be unknown, and asking would break the graph.
-    if ranked == 0 and (scores.dim() == 1 or torch.compiler.is_compiling()):
+    if (ranked == 0 and (scores.dim() == 1 or torch.compiler.is_compiling())) or scores.shape[ranked] != 1:
         return
-    if scores.shape[ranked] != 1:
-        return
-    shape = tuple(scores.shape)
+    what = f"dim={dim} of scores of shape {tuple(scores.shape)} has length 1"
     if ranked > 0:
         raise ValueError(
-            f"dim={dim} of scores of shape {shape} has length 1, so every list has a single sample and there is "
-            f"nothing to rank; pass dim=0 to rank the {shape[0]} samples of the batch, or scores.squeeze({dim}) and "
-            f"target.squeeze({dim})"
+            f"{what}, so every list has a single sample and there is nothing to rank; pass dim=0 to rank the "
+            f"{scores.shape[0]} samples of the batch, or scores.squeeze({dim}) and target.squeeze({dim})"
         )
     warnings.warn(
-        f"dim=0 of scores of shape {shape} has length 1: a batch of a single sample has nothing to rank, and its loss "
-        "is 0. Drop such batches (drop_last=True in a DataLoader). If the sample is one list, pass dim=-1",
+        f"{what}: a batch of a single sample has nothing to rank, and its loss is 0. Drop such batches "
+        "(drop_last=True in a DataLoader). If the sample is one list, pass dim=-1",
         stacklevel=2,
-    )
-
-
-def _readings(scores: Tensor) -> str:
-    """What each choice of dim would mean for scores of this shape."""
-    first, last = scores.shape[0], scores.shape[-1]
-    if scores.dim() > 2:
-        return (
-            f"the dimension to rank along. dim=0: the {first} samples are ranked, one query per position in the other "
-            f"dimensions; dim=-1: each row of the last dimension is one list of {last}"
-        )
-    column = f"; for one query of {first} pass scores.squeeze(1) and target.squeeze(1)" if last == 1 else ""
-    return (
-        f"the dimension to rank along. dim=0: each column's {first} samples are ranked, one query per class ({last} in "
-        f"all); dim=1 (or -1): each row is one list of {last} ({first} in all){column}"
     )
 
 
@@ -148,10 +144,18 @@ class Samples(NamedTuple):
 def read_samples(target: Tensor, mask: Tensor | None, ignore_index: int | None, graded: bool = False) -> Samples:
     """Read target, mask and ignore_index; numbers other than 0 and 1 are grades, if grades are allowed."""
     valid = _valid(target, mask, ignore_index)
-    if graded and target.dtype != torch.bool and bool(_neither(target, valid).any()):
-        grades = _numbers(target, valid, torch.inf, "{}; grades must be finite and at least 0. Pass booleans, or")
-        return Samples(grades > 0.0, valid, grades)
-    relevant = target if target.dtype == torch.bool else _binary(target, valid)
+    relevant = target
+    if target.dtype != torch.bool:
+        relevant = target == 1
+        others = ~(relevant | (target == 0))
+        others = others if valid is None else others & valid
+        if bool(others.any()):
+            if not graded:
+                raise _refused(
+                    others, target, "target must be binary: {}; pass booleans, e.g. target > 0 for grades, or"
+                )
+            grades = _numbers(target, valid, torch.inf, "{}; grades must be finite and at least 0. Pass booleans, or")
+            return Samples(grades > 0.0, valid, grades)
     return Samples(relevant if valid is None else relevant & valid, valid)
 
 
@@ -172,38 +176,22 @@ def _valid(target: Tensor, mask: Tensor | None, ignore_index: int | None) -> Ten
     return kept if valid is None else valid & kept
 
 
-def _neither(target: Tensor, valid: Tensor | None) -> Tensor:
-    """Which samples that count have a target other than 0 and 1."""
-    found = ~((target == 1) | (target == 0))
-    return found if valid is None else found & valid
-
-
 def _numbers(target: Tensor, valid: Tensor | None, most: float, words: str) -> Tensor:
     """A target in the best precision, 0 where it does not count; refuses what is below 0, above most or infinite."""
     numbers = target.to(precise(target.device))
     if valid is not None:
         numbers = torch.where(valid, numbers, 0.0)
-    _refuse(~((numbers >= 0.0) & (numbers <= most) & (numbers < torch.inf)), target, words)
+    wrong = ~((numbers >= 0.0) & (numbers <= most) & (numbers < torch.inf))
+    if bool(wrong.any()):
+        raise _refused(wrong, target, words)
     return numbers
 
 
-def _binary(target: Tensor, valid: Tensor | None) -> Tensor:
-    """target == 1; refuses what is neither 0 nor 1, where it counts."""
-    if valid is None and target.dtype in _QUICK and target.numel() > 0:  # two passes instead of four
-        low, high = target.aminmax()
-        if bool((low >= 0) & (high <= 1)):
-            return target.bool()
-    words = "target must be binary: {}; pass booleans, e.g. target > 0 for grades, or"
-    _refuse(_neither(target, valid), target, words)
-    return target == 1
-
-
-def _refuse(wrong: Tensor, target: Tensor, words: str) -> None:
-    """Raise for the first wrong target, whose place and value take the place of {}; words end before a last remedy."""
-    if bool(wrong.any()):
-        at = wrong.nonzero()[0].tolist()
-        found = words.format(f"{_place('target', at)} is {target[tuple(at)].item()}")
-        raise ValueError(f"{found} ignore_index= for a value that means no label")
+def _refused(wrong: Tensor, target: Tensor, words: str) -> ValueError:
+    """An error for the first wrong target, whose place and value stand for {}; words end before a last remedy."""
+    at = wrong.nonzero()[0].tolist()
+    found = words.format(f"{_place('target', at)} is {target[tuple(at)].item()}")
+    return ValueError(f"{found} ignore_index= for a value that means no label")
 
 
 def within_limits(scores: Tensor, valid: Tensor | None) -> Tensor:

@@ -6,14 +6,13 @@ or an interruption never leaves a half-written entry.
 
 from __future__ import annotations
 
-from collections.abc import Sized
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
 
 from rankwise.arguments import check_whole
-from rankwise.torch.layout import check_per_row, compute_dtype, precise, read_samples, refuse_scores
+from rankwise.torch.layout import check_beside, check_per_row, compute_dtype, precise, read_samples, refuse_scores
 
 
 class Entries(NamedTuple):
@@ -42,12 +41,9 @@ class ScoreMemory(torch.nn.Module):
 
     Attributes
     ----------
-    scores : Tensor of shape (n_outputs, n)
-        Last score of each sample. Entries that have not been seen yet have no meaning.
-    labels : Tensor of shape (n_outputs, n)
-        Label of each sample, boolean.
-    seen : Tensor of shape (n_outputs, n)
-        True where a sample has been seen.
+    scores, labels, seen : Tensor of shape (n_outputs, n)
+        Last score and label of each sample, and whether it has been seen. They are buffers: part of the `state_dict`,
+        and moved by `.to()`.
 
     See Also
     --------
@@ -55,12 +51,9 @@ class ScoreMemory(torch.nn.Module):
 
     Notes
     -----
-    The gradient of the batch is multiplied by (samples seen)/(samples in the batch), which is n/b once all samples have
-    been seen. Its mean over batches then equals the gradient of the loss of all samples.
-
-    Masked and ignored entries are not written, and their earlier scores stay. In evaluation mode (`memory.eval()`),
-    batches are ranked in the same way and nothing is written. All three attributes are buffers: they are part of the
-    `state_dict` and move with `.to()`.
+    The gradient of the batch is multiplied by (samples seen)/(samples in the batch), so that its mean over batches is
+    the gradient of the loss of all samples. Masked and ignored entries are not written. In evaluation mode
+    (`memory.eval()`), batches are ranked in the same way and nothing is written.
 
     Examples
     --------
@@ -106,8 +99,7 @@ def check_batch(memory: Any, scores: Tensor, index: Any, dim: int) -> None:
             f"scores have shape {tuple(scores.shape)} but the memory has n_outputs={n_outputs}; create it with "
             f"ScoreMemory({n}, n_outputs={scores.shape[1] if scores.dim() > 1 else 1})"
         )
-    if memory.scores.device != scores.device:
-        raise ValueError(f"memory is on {memory.scores.device} but scores are on {scores.device}; move it with .to()")
+    check_beside("memory", memory.scores, "scores", scores)
     check_per_row("index", index, "scores", scores)
 
 
@@ -119,7 +111,7 @@ def place(
     mask is None if all samples have been seen. Raises if an index is out of range or repeated, a label differs from
     that of an earlier batch, or a score is not finite.
     """
-    flat, index = scores.dim() == 1, index.long()
+    index = index.long()
     _refuse_index(index, memory.scores.shape[1])
     relevant, valid, _ = read_samples(target.t(), None if mask is None else mask.t(), ignore_index)
     rows = scores.to(compute_dtype(scores)).t().reshape(memory.scores.shape[0], -1)
@@ -141,9 +133,8 @@ def place(
     rows = rows.detach() + factor * (rows - rows.detach())  # multiplies gradients only
     known_scores = memory.scores.to(rows.dtype)
     whole = known_scores.index_copy(1, index, torch.where(valid, rows, known_scores[:, index]))
-    if flat:
-        return whole[0], labels[0], None if seen is None else seen[0], entries
-    return whole.t(), labels.t(), None if seen is None else seen.t(), entries
+    found = (None if one is None else one[0] if scores.dim() == 1 else one.t() for one in (whole, labels, seen))
+    return *found, entries  # type: ignore[return-value]
 
 
 def write(memory: ScoreMemory, entries: Entries) -> None:
@@ -166,12 +157,6 @@ def _refuse_labels(wrong: Tensor, index: Tensor, relevant: Tensor) -> None:
         "in every batch. Check where the indices come from (IndexedDataset returns them). If labels have changed, "
         "call memory.reset()"
     )
-
-
-class Indexable(Sized, Protocol):
-    """A map-style data set: it has a length and a sample for every index."""
-
-    def __getitem__(self, index: int) -> Any: ...
 
 
 class IndexedDataset(torch.utils.data.Dataset[tuple[Any, ...]]):
@@ -199,7 +184,7 @@ class IndexedDataset(torch.utils.data.Dataset[tuple[Any, ...]]):
     [[0, 1], [2, 3]]
     """
 
-    def __init__(self, dataset: Indexable) -> None:
+    def __init__(self, dataset: Any) -> None:
         if not (hasattr(dataset, "__getitem__") and hasattr(dataset, "__len__")):
             raise TypeError(f"dataset must be map-style, with __len__ and __getitem__; got {type(dataset).__name__}")
         self.dataset = dataset

@@ -6,7 +6,7 @@ An operator that PyTorch compiles takes strings, not objects. So an objective ha
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 from weakref import WeakValueDictionary
 
 import numpy as np
@@ -50,6 +50,13 @@ class Objective:
         """What a query lacks that does not count."""
         what = "two different grades" if graded else "positives or no negatives"
         return f"no {what} and so no ranking loss"
+
+    def key(self) -> str:
+        """The key by which an operator finds it as long as it is alive."""
+        # Of what the library knows, keys are the same in every process.
+        key = f"{self.surrogate!r} of {self.known}" if self.known else f"{type(self.surrogate).__name__} #{id(self)}"
+        _BY_KEY[key] = self
+        return key
 
 
 @dataclass(frozen=True)
@@ -107,21 +114,11 @@ def _make(loss: LossLike, surrogate: str | Surrogate | type[Surrogate], *paramet
     return kind(accepted, made, str(loss) if named else "")
 
 
-def key_in_graph(loss: LossLike, surrogate: str | Surrogate | type[Surrogate], *parameters: float) -> str:
+def key_in_graph(*described: Any) -> str:
     """The key of an objective that is kept for good."""
-    found = _make(loss, surrogate, *parameters)
+    found = _make(*described)
     _IN_GRAPHS.add(found)
-    return key_of(found)
-
-
-def key_of(objective: Objective | str) -> str:
-    """The key by which an operator finds an objective as long as it is alive."""
-    if isinstance(objective, str):
-        return objective
-    known, surrogate = objective.known, objective.surrogate  # such keys are the same in every process
-    key = f"{surrogate!r} of {known}" if known else f"{type(surrogate).__name__} #{id(objective)}"
-    _BY_KEY[key] = objective
-    return key
+    return found.key()
 
 
 def objective_of(key: Objective | str) -> Objective:
@@ -149,13 +146,17 @@ class Outcome(NamedTuple):
 
 def queries_counted(filled: Tensor, empty: str) -> Tensor:
     """The number of queries that a mean is taken over."""
-    return filled.sum() if empty == "skip" else filled.new_full((), filled.shape[0], dtype=torch.int64)
+    return (filled if empty == "skip" else torch.ones_like(filled)).sum()
 
 
-def share_of_query(filled: Tensor, empty: str, reduction: str) -> Tensor:
-    """The factor of each query's value in the sum over queries."""
+def share_of_query(filled: Tensor, empty: str, reduction: str) -> Tensor | float | None:
+    """The factor of each query's value in the sum over queries; None if there is no sum."""
+    if reduction == "none":
+        return None
     if reduction == "sum":
-        return filled.new_ones((), dtype=torch.float32)
+        return 1.0
+    if not torch.compiler.is_compiling() and (empty != "skip" or filled.shape[0] == 1):  # a number takes less time
+        return 1.0 / max(filled.shape[0], 1)
     return 1.0 / queries_counted(filled, empty).clamp(min=1).to(precise(filled.device))
 
 

@@ -1,8 +1,9 @@
-"""The rank losses as one PyTorch operator: how it runs, what it returns, and its semi-gradient.
+"""The rank losses as one PyTorch operator, and their semi-gradient.
 
 `solve` solves a batch without gradient. The operator `rankwise::rank_loss` calls it, can be compiled (a fake kernel
-gives the shapes) and can be mapped by torch.func.vmap. `function_for` adds the gradient: backward multiplies the
-semi-gradient found in the forward pass, and cannot be differentiated again.
+gives the shapes) and can be mapped by torch.func.vmap; eager calls do without it, which saves time. `function_for` adds
+the reduction and the gradient: backward multiplies the semi-gradient found in the forward pass, and cannot be
+differentiated again.
 """
 
 from __future__ import annotations
@@ -13,14 +14,14 @@ import torch
 from torch import Tensor
 
 from rankwise.torch import core, on_device
-from rankwise.torch.layout import compute_dtype
-from rankwise.torch.objective import Objective, key_of, objective_of, refuse_empty, share_of_query
+from rankwise.torch.layout import compute_dtype, precise
+from rankwise.torch.objective import Objective, objective_of, refuse_empty, share_of_query
 
 _Outputs = tuple[Tensor, Tensor, Tensor, Tensor]
 
 
 class Options(NamedTuple):
-    """All options of a call besides its tensors; an operator takes the key of the objective."""
+    """All options of a call besides its tensors."""
 
     ignore_index: int | None
     objective: Objective | str
@@ -33,18 +34,23 @@ class Options(NamedTuple):
 _NO_GRADIENTS = (None,) * (3 + len(Options._fields))
 
 
-def solve(scores: Tensor, target: Tensor, mask: Tensor | None, qid: Tensor | None, options: Options) -> _Outputs:
-    """The value and its gradient by sample.
+def solve(
+    scores: Tensor,
+    target: Tensor,
+    mask: Tensor | None,
+    qid: Tensor | None,
+    ignore_index: int | None,
+    objective: Objective | str,
+    refuse: bool,
+    backend: str,
+) -> _Outputs:
+    """Solve scores (n,) for one query, (Q, n) for one query per row, or (n,) with qid (n,); refuse: empty queries.
 
-    scores: (n,) for one query, (Q, n) for one query per row, or (n,) with qid (n,). With reduction="none" there is one
-    value per query, the gradient of a sample is that of its own query's value, and two more tensors are returned: which
-    queries have something to rank (Q,), and with qid the query of each sample (n,).
+    As `Outcome`; without qid, the query of each sample is an empty tensor.
     """
-    ignore_index, objective, empty, reduction, backend = options
     objective = objective_of(objective)
     samples = objective.read(target, mask, ignore_index)
     in_core = backend == "core" or (backend == "auto" and scores.device.type == "cpu")
-    graded = samples.grades is not None
     if not in_core and not on_device.can_solve(objective):
         if backend == "tensor":
             what = f"{type(objective.surrogate).__name__} of {objective.loss.name!r}"
@@ -53,56 +59,40 @@ def solve(scores: Tensor, target: Tensor, mask: Tensor | None, qid: Tensor | Non
                 "every device"
             )
         in_core = True
-    solver = core if in_core else on_device
-    values, filled, gradient, query = solver.solve_batch(scores, samples, qid, objective)
-    query = filled.new_empty(0, dtype=torch.int64) if query is None else query
-    if empty == "error":
-        refuse_empty(filled, objective.lacks(graded), qid)
-    if reduction == "none":
-        shape = values.shape[:-1] if qid is None and scores.dim() == 1 else values.shape
-        return values.to(gradient.dtype).view(shape), filled, gradient, query
-    if values.shape[-1] == 1:
-        return values.sum(-1, dtype=gradient.dtype), filled[:0], gradient, query[:0]
-    share = share_of_query(filled, empty, reduction)
-    return (values * share).sum(-1).to(gradient.dtype), filled[:0], gradient.mul_(share), query[:0]
+    values, filled, gradient, query = (core if in_core else on_device).solve_batch(scores, samples, qid, objective)
+    if refuse:
+        refuse_empty(filled, objective.lacks(samples.grades is not None), qid)
+    return values, filled, gradient, filled.new_empty(0, dtype=torch.int64) if query is None else query
 
 
 # Written out: older versions of PyTorch do not read annotations that are strings.
 _SCHEMA = (
-    "(Tensor scores, Tensor target, Tensor? mask, Tensor? qid, int? ignore_index, str objective, str empty, "
-    "str reduction, str backend) -> (Tensor, Tensor, Tensor, Tensor)"
+    "(Tensor scores, Tensor target, Tensor? mask, Tensor? qid, int? ignore_index, str objective, bool refuse, "
+    "str backend) -> (Tensor, Tensor, Tensor, Tensor)"
 )
 
 
-@torch.library.custom_op("rankwise::rank_loss", mutates_args=(), schema=_SCHEMA)
-def rank_loss(scores: Any, target: Any, mask: Any, qid: Any, ignore_index: Any, *options: Any) -> _Outputs:
-    """`solve` as an operator, with separate arguments because operators take no named tuples."""
-    return solve(scores, target, mask, qid, Options(ignore_index, *options))
+rank_loss = torch.library.custom_op("rankwise::rank_loss", solve, mutates_args=(), schema=_SCHEMA)
 
 
 @rank_loss.register_fake
-def _(scores: Tensor, target: Tensor, mask: Any, qid: Any, *given: Any) -> _Outputs:
-    options = Options(*given)
-    parts = objective_of(options.objective).parts
-    each, alone = options.reduction == "none", qid is None and scores.dim() == 1
-    n_queries: Any = 1 if alone else scores.shape[0]
-    if qid is not None and each:
+def _(scores: Tensor, target: Tensor, mask: Any, qid: Any, ignore_index: Any, objective: str, *rest: Any) -> _Outputs:
+    parts = objective_of(objective).parts
+    n_queries: Any = 1 if scores.dim() == 1 else scores.shape[0]
+    if qid is not None:
         n_queries = torch.library.get_ctx().new_dynamic_size()
-    dtype = compute_dtype(scores)
     return (
-        scores.new_empty((*parts, n_queries) if each and not alone else parts, dtype=dtype),
-        scores.new_empty(n_queries if each else 0, dtype=torch.bool),
-        scores.new_empty((*parts, *scores.shape), dtype=dtype),
-        scores.new_empty(scores.shape[0] if each and qid is not None else 0, dtype=torch.int64),
+        scores.new_empty((*parts, n_queries), dtype=precise(scores.device)),
+        scores.new_empty(n_queries, dtype=torch.bool),
+        scores.new_empty((*parts, *scores.shape), dtype=compute_dtype(scores)),
+        scores.new_empty(0 if qid is None else scores.shape[0], dtype=torch.int64),
     )
 
 
 @rank_loss.register_vmap
 def _(info: Any, in_dims: tuple[int | None, ...], *args: Any) -> tuple[_Outputs, tuple[int, ...]]:
     """Map over a batch: the rows of all its members become the rows of one call."""
-    scores, target, mask, qid = args[:4]
-    options = Options(*args[4:])
-    empty, reduction = options.empty, options.reduction
+    scores, target, mask, qid, *options = args
     if qid is not None:
         raise NotImplementedError(
             "vmap cannot map queries of different lengths (qid=); use a loop, or pad them and pass mask="
@@ -114,36 +104,37 @@ def _(info: Any, in_dims: tuple[int | None, ...], *args: Any) -> tuple[_Outputs,
     ]
     shape = spread[0].shape  # (batch, n) or (batch, Q, n)
     rows = [None if one is None else one.reshape(shape[:-1].numel(), shape[-1]) for one in spread]
-    values, filled, gradient, query = rank_loss(*rows, None, *options._replace(reduction="none"))
+    values, filled, gradient, query = rank_loss(*rows, None, *options)
     at = values.dim() - 1  # the dimension of the batch, after the parts
-    values = values.view(*values.shape[:at], *shape[:-1]).movedim(at, 0)
-    filled, gradient = filled.view(size, -1), gradient.view(*gradient.shape[:at], *shape).movedim(at, 0)
-    if reduction != "none":
-        share = torch.stack([share_of_query(one, empty, reduction) for one in filled])
-        share = share.view(size, *[1] * (gradient.dim() - 1))
-        gradient = gradient * share.to(gradient.dtype)
-        if len(shape) > 2:
-            values = (values * share[..., 0]).sum(-1).to(gradient.dtype)
-        filled = filled.new_empty(size, 0)
-    return (values, filled, gradient, query.expand(size, 0)), (0, 0, 0, 0)
+    each = shape[:-1] if len(shape) > 2 else (size, 1)
+    values = values.view(*values.shape[:at], *each).movedim(at, 0)
+    gradient = gradient.view(*gradient.shape[:at], *shape).movedim(at, 0)
+    return (values, filled.view(each), gradient, query.expand(size, 0)), (0, 0, 0, 0)
 
 
-def _semi_gradient(grad: Tensor, gradient: Tensor, query: Tensor, scores: Tensor) -> Tensor:
-    """The gradient of grad·value in the scores, or of Σ_q grad_q·value_q."""
-    found = _by_sample(grad, gradient, query) * gradient
-    return _over_parts(found, scores.dim()).to(scores.dtype)
+def _reduced(values: Tensor, share: Tensor | float | None, scores: Tensor, qid: Tensor | None) -> Tensor:
+    """Values (…, Q), one of each query of scores, in the type of their gradient; summed by their shares if given."""
+    if share is not None:
+        values = _times(share, values).sum(-1)
+    elif scores.dim() == 1 and qid is None:
+        values = values.squeeze(-1)
+    return values.to(compute_dtype(scores))
 
 
-def _by_sample(grad: Tensor, gradient: Tensor, query: Tensor) -> Tensor:
-    """The factor of each sample, to be multiplied by the gradient."""
-    if grad.dim() == 0:
-        return grad
-    return grad[..., query] if grad.dim() == gradient.dim() else grad[..., None]
+def _times(share: Tensor | float, values: Tensor) -> Tensor:
+    """The product, in less time if the share is 1."""
+    return values if isinstance(share, float) and share == 1.0 else values * share
 
 
-def _over_parts(gradient: Tensor, dim: int) -> Tensor:
-    """The sum over the parts of an objective, if it has several."""
-    return gradient.sum(0) if gradient.dim() > dim else gradient
+def _semi_gradient(grad: Tensor, gradient: Tensor, query: Tensor | None, scores: Tensor) -> Tensor:
+    """The gradient of Σ_q grad_q·value_q in the scores; grad (…, Q), or (…, 1) for all. Sums over parts."""
+    grad = grad.to(gradient.dtype)
+    if query is not None:
+        grad = grad[..., query]
+    elif grad.dim() < gradient.dim():
+        grad = grad[..., None]
+    found = grad * gradient
+    return (found.sum(0) if found.dim() > scores.dim() else found).to(scores.dtype)
 
 
 class _SemiGradient(torch.autograd.Function):
@@ -152,7 +143,7 @@ class _SemiGradient(torch.autograd.Function):
     generate_vmap_rule = True
 
     @staticmethod
-    def forward(grad: Tensor, gradient: Tensor, query: Tensor, scores: Tensor) -> Tensor:
+    def forward(grad: Tensor, gradient: Tensor, query: Tensor | None, scores: Tensor) -> Tensor:
         return _semi_gradient(grad, gradient, query, scores)
 
     @staticmethod
@@ -167,8 +158,8 @@ class _SemiGradient(torch.autograd.Function):
         )
 
 
-class _Traced(torch.autograd.Function):
-    """`rank_loss` with its semi-gradient, as PyTorch compiles it."""
+class _Compiled(torch.autograd.Function):
+    """The value with its semi-gradient, as PyTorch compiles it: the compiler accepts no jvp."""
 
     generate_vmap_rule = True
 
@@ -185,19 +176,26 @@ class _Traced(torch.autograd.Function):
         reduction: str,
         backend: str,
     ) -> _Outputs:
-        found: _Outputs = rank_loss(scores, target, mask, qid, ignore_index, objective, empty, reduction, backend)
-        return found
+        values, *rest = rank_loss(scores, target, mask, qid, ignore_index, objective, empty == "error", backend)
+        return _reduced(values, share_of_query(rest[0], empty, reduction), scores, qid), *rest
 
     @staticmethod
     def setup_context(ctx: Any, inputs: Any, output: _Outputs) -> None:
-        _, filled, gradient, query = output
-        ctx.mark_non_differentiable(filled, gradient, query)
-        ctx.save_for_backward(gradient, query, inputs[0])
+        ctx.empty, ctx.reduction, ctx.is_ragged = inputs[6], inputs[7], inputs[3] is not None
+        ctx.mark_non_differentiable(*output[1:])
+        ctx.save_for_backward(*output[1:], inputs[0])
 
     @staticmethod
     def backward(ctx: Any, grad: Tensor, *rest: Any) -> Any:
+        filled, gradient, query, scores = ctx.saved_tensors
+        share = share_of_query(filled, ctx.empty, ctx.reduction)
+        by_query = share is None and ctx.is_ragged
+        if share is not None:
+            grad = _times(share, grad)[..., None]
+        elif scores.dim() == 1 and not ctx.is_ragged:
+            grad = grad[..., None]
         scaled = _SemiGradient.apply if torch.is_grad_enabled() else _semi_gradient
-        return scaled(grad, *ctx.saved_tensors), *_NO_GRADIENTS
+        return scaled(grad, gradient, query if by_query else None, scores), *_NO_GRADIENTS
 
 
 def _refuse_forward_mode(ctx: Any, *grads: Any) -> Any:
@@ -206,55 +204,38 @@ def _refuse_forward_mode(ctx: Any, *grads: Any) -> Any:
     )
 
 
-class _Mapped(_Traced):
-    """The same under torch.func, where forward mode may be requested; the compiler accepts no jvp at all."""
+class _Mapped(_Compiled):
+    """The same under torch.func."""
 
     jvp = staticmethod(_refuse_forward_mode)
 
 
 class _Eager(torch.autograd.Function):
-    """`solve` with its semi-gradient, without the operator around it; backward gives away the gradient's memory.
-
-    A second backward pass, after retain_graph=True, solves again.
-    """
+    """The same without transforms, for which PyTorch would bind the arguments anew at every call."""
 
     jvp = staticmethod(_refuse_forward_mode)
+    backward = _Compiled.backward
 
     @staticmethod
-    def forward(ctx: Any, scores: Tensor, target: Tensor, mask: Any, qid: Any, *options: Any) -> tuple[Tensor, Tensor]:
-        ctx.options, ctx.dtype, ctx.dim = Options(*options), scores.dtype, scores.dim()
-        value, filled, ctx.gradient, ctx.query = solve(scores, target, mask, qid, ctx.options)
-        ctx.save_for_backward(scores, target, mask, qid)
-        ctx.mark_non_differentiable(filled)
+    def forward(ctx: Any, scores: Tensor, target: Tensor, mask: Any, qid: Any, *given: Any) -> tuple[Tensor, Tensor]:
+        ignore_index, objective, empty, reduction, backend = given
+        refuse = empty == "error"
+        values, filled, gradient, query = solve(scores, target, mask, qid, ignore_index, objective, refuse, backend)
+        value = _reduced(values, share_of_query(filled, empty, reduction), scores, qid)
+        _Compiled.setup_context(ctx, (scores, target, mask, qid, *given), (value, filled, gradient, query))
         return value, filled
 
-    @staticmethod
-    def backward(ctx: Any, grad: Tensor, *rest: Any) -> Any:
-        gradient, ctx.gradient = ctx.gradient, None
-        if gradient is None:
-            scores, target, mask, qid = ctx.saved_tensors
-            gradient = solve(scores, target, mask, qid, ctx.options)[2]
-        if torch.is_grad_enabled():
-            return _SemiGradient.apply(grad, gradient, ctx.query, ctx.saved_tensors[0]), *_NO_GRADIENTS
-        factor = _by_sample(grad, gradient, ctx.query)
-        try:
-            found = gradient if factor.dim() == 0 and factor.item() == 1.0 else gradient.mul_(factor)
-        except RuntimeError:  # a batch of gradients (is_grads_batched=True) does not fit in place
-            found = factor * gradient
-        return _over_parts(found, ctx.dim).to(ctx.dtype), *_NO_GRADIENTS
 
+def function_for(scores: Tensor, options: Options) -> tuple[Any, Options]:
+    """The function of (scores, target, mask, qid, *options) that has a semi-gradient, and its options.
 
-def function_for(scores: Tensor, options: Options, traced: bool = False) -> tuple[Any, Options]:
-    """The function of (scores, target, mask, qid, *options) that returns the value with its semi-gradient; its options.
-
-    With reduction="none", its second output says which queries count. traced: keep what backward needs where PyTorch's
-    checkpoints see it.
+    Scores as in `solve`. It returns the value, or with reduction="none" those of all queries; and which queries count.
     """
-    if is_plain(scores) and not traced and scores.device.type == "cpu":
+    if is_plain(scores):
         return _Eager, options
-    mapped = not torch.compiler.is_compiling() and torch._C._are_functorch_transforms_active()
-    # The objective itself stays alive with the options of the caller.
-    return _Mapped if mapped else _Traced, Options(options[0], key_of(options[1]), *options[2:])
+    if not isinstance(options.objective, str):  # it lives as long as the options of the caller
+        options = options._replace(objective=options.objective.key())
+    return _Compiled if torch.compiler.is_compiling() else _Mapped, options
 
 
 def is_plain(values: Tensor) -> bool:

@@ -14,9 +14,10 @@ from rankwise.metrics.registry import LossLike
 from rankwise.surrogates import ErrorDriven, Hinge, Smooth, Surrogate
 from rankwise.surrogates.softened import as_width
 from rankwise.torch import operator
-from rankwise.torch.arguments import Gather, checked
+from rankwise.torch.arguments import Gather, checked, documented, takes_also
 from rankwise.torch.batches import is_distributed
-from rankwise.torch.layout import check_per_row
+from rankwise.torch.layout import check_beside, check_per_row, check_tensor
+from rankwise.torch.modules import RankLoss
 from rankwise.torch.objective import objective_of, posed, queries_counted, refuse_empty
 
 # Similarities held at a time, unless chunk_size says otherwise: 256 MiB of float32.
@@ -36,17 +37,14 @@ class Retrieval(NamedTuple):
     gather: Gather = False
     backend: str = "auto"
 
-    def check(self) -> None:
-        """Raise for unknown names, and for an invalid chunk size."""
+    def made(self) -> tuple[Any, ...]:
+        """Check all options; the surrogate as `posed` takes it."""
         checked(empty=self.empty, reduction=self.reduction, gather=self.gather, backend=self.backend)
         check_known("similarity", self.similarity, ("cosine", "dot"))
         size = self.chunk_size
         if size is not None and (not is_whole(size) or size < 1):
             raise ValueError(f"chunk_size must be a whole number of queries, at least 1, got {size!r}")
-
-    def made(self) -> tuple[Any, ...]:
-        """The surrogate as `posed` takes it; raises for a scale without a surrogate, which would have no effect."""
-        if self.surrogate is not None and not isinstance(self.surrogate, str):
+        if isinstance(self.surrogate, Surrogate):
             return (self.surrogate,)
         if self.surrogate is None and self.scale is not None:
             raise ValueError(
@@ -78,10 +76,8 @@ def retrieve(
     asked: Retrieval,
 ) -> Tensor:
     """The loss of embeddings that rank each other, or references."""
-    asked.check()
     objective = posed(loss, *asked.made())
-    empty, reduction, gather = asked.empty, asked.reduction, asked.gather
-    several = is_distributed(gather)
+    several = is_distributed(asked.gather)
     if several:
         from rankwise.torch import distributed  # imports PyTorch's compiler, which takes seconds
     prepared = partial(_prepare, embeddings, labels, reference, reference_labels, asked.similarity)
@@ -90,19 +86,19 @@ def retrieve(
         *joined, first = distributed.join_embeddings(given.reference, given.reference_labels, own == 0)
         given, own = _Given(*given[:2], *joined), None if own is None else first
     # The operator knows only the place of an empty query within its chunk.
-    refused_here = empty == "error" and operator.is_plain(given.queries)
-    options = operator.Options(None, objective, "zero" if refused_here else empty, "none", asked.backend)
+    refused_here = asked.empty == "error" and operator.is_plain(given.queries)
+    options = operator.Options(None, objective, "zero" if refused_here else asked.empty, "none", asked.backend)
     step = asked.chunk_size or max(1, _MOST_HELD // max(given.reference.shape[0], 1))
     solved = partial(_by_chunk, given, options, own, step, refused_here)
     values, filled = distributed.together(solved, embeddings.device) if several else solved()
-    if several and gather == "ddp":
+    if several and asked.gather == "ddp":
         values = values.detach() + torch.distributed.get_world_size() * (values - values.detach())
-    if reduction == "none":
+    if asked.reduction == "none":
         return values
-    total, count = values.sum(), queries_counted(filled, empty)
+    total, count = values.sum(), queries_counted(filled, asked.empty)
     if several:
         total, count = distributed.sum_over_processes(total), distributed.sum_over_processes(count)
-    return total if reduction == "sum" else total / count.clamp(min=1)
+    return total if asked.reduction == "sum" else total / count.clamp(min=1)
 
 
 def _prepare(
@@ -119,12 +115,25 @@ def _prepare(
         raise ValueError(
             f"reference has {reference.shape[1]} columns but embeddings have {embeddings.shape[1]}; make them equal"
         )
-    if (reference.device, reference.dtype) != (embeddings.device, embeddings.dtype):
+    check_beside("reference", reference, "embeddings", embeddings)
+    if reference.dtype != embeddings.dtype:
         raise ValueError(
-            f"reference is {reference.dtype} on {reference.device} but embeddings are {embeddings.dtype} on "
-            f"{embeddings.device}; convert one of them with .to()"
+            f"reference is {reference.dtype} but embeddings are {embeddings.dtype}; convert one with .to()"
         )
     return _Given(queries, labels, ranked, reference_labels), None
+
+
+def _checked(embeddings: Tensor, labels: Tensor, name: str, name_of_labels: str, similarity: str) -> Tensor:
+    check_tensor(name, embeddings)
+    if embeddings.dim() != 2 or not embeddings.is_floating_point():
+        raise ValueError(f"{name} must be (n, d) and floating point, got {tuple(embeddings.shape)}, {embeddings.dtype}")
+    check_per_row(name_of_labels, labels, name, embeddings, booleans=True)
+    if operator.is_plain(embeddings):  # otherwise the operator raises for the resulting similarities
+        finite = embeddings.detach().isfinite().all(1)
+        if not bool(finite.all()):
+            row = int((~finite).nonzero()[0])
+            raise ValueError(f"{name}[{row}] has entries that are not finite; look for the cause in the model")
+    return torch.nn.functional.normalize(embeddings, dim=1) if similarity == "cosine" else embeddings
 
 
 def _by_chunk(
@@ -135,7 +144,7 @@ def _by_chunk(
     queries, labels, *reference = given
     again = queries.shape[0] > step and torch.is_grad_enabled()
     for begin in range(0, max(queries.shape[0], 1), step):
-        part = partial(_part, options=options, own=None if own is None else own + begin, again=again)
+        part = partial(_part, options=options, own=None if own is None else own + begin)
         chunk = (queries[begin : begin + step], labels[begin : begin + step], *reference)
         parts.append(checkpoint(part, *chunk, use_reentrant=False) if again else part(*chunk))
     values, filled = (torch.cat(one) for one in zip(*parts, strict=True))
@@ -152,32 +161,103 @@ def _part(
     *,
     options: operator.Options,
     own: int | None,
-    again: bool,
 ) -> tuple[Tensor, Tensor]:
-    """Values of some queries; query i is reference own + i and not ranked, unless own is None.
-
-    again: backward computes this again, so nothing may be kept for it.
-    """
-    scores = queries @ reference.T
+    """Values of some queries; query i is reference own + i and not ranked, unless own is None."""
     target = labels[:, None] == reference_labels
     mask = None
     if own is not None:
         mask = torch.ones_like(target)
         mask.diagonal(own).fill_(False)
-    function, told = operator.function_for(scores, options, traced=again)
-    values, filled = function.apply(scores, target, mask, None, *told)[:2]
+    scores = queries @ reference.T
+    function, told = operator.function_for(scores, options)
+    values, filled, *_ = function.apply(scores, target, mask, None, *told)
     return values, filled
 
 
-def _checked(embeddings: Tensor, labels: Tensor, name: str, name_of_labels: str, similarity: str) -> Tensor:
-    if not isinstance(embeddings, Tensor):
-        raise TypeError(f"{name} must be a tensor, got {type(embeddings).__name__}; convert it with torch.as_tensor")
-    if embeddings.dim() != 2 or not embeddings.is_floating_point():
-        raise ValueError(f"{name} must be (n, d) and floating point, got {tuple(embeddings.shape)}, {embeddings.dtype}")
-    check_per_row(name_of_labels, labels, name, embeddings, booleans=True)
-    if operator.is_plain(embeddings):  # otherwise the operator raises for the resulting similarities
-        finite = embeddings.detach().isfinite().all(1)
-        if not bool(finite.all()):
-            row = int((~finite).nonzero()[0])
-            raise ValueError(f"{name}[{row}] has entries that are not finite; look for the cause in the model")
-    return torch.nn.functional.normalize(embeddings, dim=1) if similarity == "cosine" else embeddings
+@documented
+class RetrievalLoss(RankLoss):
+    """Rank loss for retrieval and metric learning: every embedding is a query.
+
+    Each embedding of the batch ranks the others by similarity, or ranks reference embeddings. Those with the label of
+    the query are relevant. The value is the mean rank loss over the queries.
+
+    Call it as `loss(embeddings, labels)`, with a reference set as needed. See `forward`.
+
+    Parameters
+    ----------
+    {torch_loss}
+    surrogate : {"smooth", "error-driven", "hinge"} or Surrogate, optional
+        How the rank loss is minimised: as in `SmoothRankLoss` (the default), in `ErrorDrivenLoss`, whose gradient is an
+        update and not a derivative, or in `RankHingeLoss`; or a `rankwise.Surrogate`.
+    scale : float, optional
+        Weight of the rank loss in the hinge, 1 by default. 0.3 to 1 suits cosines. Only for surrogate="hinge".
+    width : float, default 0.05
+        Half the width of the ramp of the other two surrogates, in units of similarity. 0.05 to 0.1 suits cosines.
+    similarity : {"cosine", "dot"}, default "cosine"
+        How embeddings are compared. "cosine" normalises them first, and "dot" takes them as they are.
+    empty : {"zero", "skip", "error"}, default "skip"
+        Treatment of queries without positives (alone in their label) or without negatives, as of other losses.
+    {torch_reduction}
+    chunk_size : int, optional
+        Number of queries whose similarities are held at a time. Memory is O(chunk_size·R), and backward computes the
+        similarities again. None takes as many as fit in 256 MiB.
+    gather : bool or "ddp", default False
+        Whether to use the queries and references of all processes of torch.distributed. "ddp" multiplies gradients by
+        the number of processes, because DistributedDataParallel averages them. With reduction="none", the values are
+        those of this process's queries.
+    {torch_backend}
+
+    See Also
+    --------
+    SmoothRankLoss : For scores that a model gives directly.
+
+    Notes
+    -----
+    On unseen alphabets of Omniglot, MAP@R was 0.361 with the smooth surrogate, 0.347 with the error-driven one and
+    0.346 with the hinge, all with a width of 0.05 and a scale of 1. The smooth one was third of nine losses, within
+    chance of the first.
+
+    Examples
+    --------
+    >>> import torch, rankwise.torch as rwt
+    >>> embeddings = torch.tensor([[1.0, 0.0], [0.8, 0.6], [0.28, 0.96]])  # of a network
+    >>> labels = torch.tensor([7, 7, 3])
+    >>> round(rwt.RetrievalLoss("ap")(embeddings, labels).item(), 4)
+    0.1667
+    """
+
+    @takes_also(Retrieval)
+    def __init__(self, loss: LossLike = "ap", **options: Any) -> None:
+        asked = Retrieval(**options)
+        surrogate, *parameters = asked.made()
+        super().__init__(loss, surrogate(*parameters) if parameters else surrogate)
+        self.options = asked
+
+    def forward(  # type: ignore[override]
+        self,
+        embeddings: Tensor,
+        labels: Tensor,
+        reference: Tensor | None = None,
+        reference_labels: Tensor | None = None,
+    ) -> Tensor:
+        """
+        Compute the loss of a batch of embeddings.
+
+        Parameters
+        ----------
+        embeddings : Tensor of shape (B, d)
+            One query per row, in floating point.
+        labels : Tensor of shape (B,)
+            Integer label of each embedding. Items with the label of a query are relevant to it.
+        reference : Tensor of shape (R, d), optional
+            Embeddings to rank, all of them for every query. Without them, each query ranks the other embeddings of the
+            batch, and not itself.
+        reference_labels : Tensor of shape (R,), optional
+            Integer label of each reference. Required with reference.
+
+        Returns
+        -------
+        Tensor
+            The loss as a scalar tensor, or one value per query with reduction="none".
+        """
+        return retrieve(embeddings, labels, reference, reference_labels, self.loss, self.options)

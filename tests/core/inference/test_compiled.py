@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import pickle
 import shutil
-import stat
 import subprocess
 import sys
 import tempfile
@@ -29,8 +28,6 @@ print(order_by_key(np.array([1, 0, 1]), 2)[0].tolist())
 """
 PRINTED = "[1, 0, 2]\n"
 SAID = "rankwise: compiling its kernels for this machine, about 5 to 15 s ("
-
-where_folders_have_owners = pytest.mark.skipif(not hasattr(os, "getuid"), reason="this system has no os.getuid")
 
 
 class Run(NamedTuple):
@@ -72,16 +69,11 @@ def in_the_way(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def elsewhere(tmp_path: Path, in_the_way: Path) -> dict[str, str]:
-    """Settings under which only a temporary folder can be written, a copy of the package being used."""
+    """Settings under which no folder can be written, a copy of the package being used."""
     package = tmp_path / "packages" / "rankwise"
     shutil.copytree(Path(rankwise.__file__).parent, package, ignore=shutil.ignore_patterns("__pycache__"))
     (package / "kernels" / "__pycache__").write_text("in the way")
-    (tmp_path / "temporary").mkdir()
-    return {
-        "PYTHONPATH": str(package.parent),
-        "XDG_CACHE_HOME": str(in_the_way),
-        "TMPDIR": str(tmp_path / "temporary"),
-    }
+    return {"PYTHONPATH": str(package.parent), "XDG_CACHE_HOME": str(in_the_way)}
 
 
 @pytest.mark.slow
@@ -222,23 +214,9 @@ def test_a_folder_that_cannot_be_written_is_said_and_another_one_used(
 
 
 @pytest.mark.slow
-@where_folders_have_owners
-def test_the_last_resort_is_a_temporary_folder_of_ones_own(elsewhere: dict[str, str]) -> None:
-    found = run(Path(), **elsewhere, RANKWISE_CACHE_DIR="")
-    own = Path(elsewhere["TMPDIR"]) / f"rankwise-{os.getuid()}"
-    assert found.printed == PRINTED
-    assert f"(kept in {own})" in found.said
-    assert "Warning" not in found.said
-    assert kernels_in(own)
-    assert stat.S_IMODE(own.stat().st_mode) == 0o700
-
-
-@pytest.mark.slow
-@where_folders_have_owners
 def test_where_no_folder_can_be_written_kernels_live_for_the_process_and_it_is_said(
     in_the_way: Path, elsewhere: dict[str, str]
 ) -> None:
-    (Path(elsewhere["TMPDIR"]) / f"rankwise-{os.getuid()}").write_text("in the way")
     found = run(in_the_way, **elsewhere)
     assert found.printed == PRINTED
     assert found.said.count("for this process only: no cache folder can be written") == 2  # a warning, and compiling
@@ -253,41 +231,6 @@ def test_a_folder_is_tried_not_asked_for_its_permissions(tmp_path: Path, monkeyp
 
     monkeypatch.setattr(tempfile, "NamedTemporaryFile", refuse)
     assert "Read-only file system" in str(compiled._obstacle(tmp_path))
-
-
-@where_folders_have_owners
-def test_who_has_no_home_has_a_temporary_folder_still(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def fail(path: Path) -> Path:
-        raise RuntimeError("Could not determine home directory.")
-
-    monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
-    monkeypatch.setattr(Path, "expanduser", fail)
-    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
-    assert list(compiled._places()) == [compiled._BESIDE, tmp_path / f"rankwise-{os.getuid()}"]
-
-
-@where_folders_have_owners
-@pytest.mark.parametrize("what", ["link", "file", "open to others", "another's"])
-def test_a_temporary_folder_that_others_can_have_touched_is_refused(
-    what: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
-    own = compiled._own_temporary()
-    assert compiled._own_temporary() == own
-    if what == "another's":
-        mine = os.getuid()
-        own.rename(tmp_path / f"rankwise-{mine + 1}")
-        monkeypatch.setattr(os, "getuid", lambda: mine + 1)
-    elif what == "open to others":
-        own.chmod(0o750)
-    else:
-        own.rename(tmp_path / "moved")
-        if what == "link":
-            own.symlink_to(tmp_path / "moved")
-        else:
-            own.touch()
-    with pytest.raises(PermissionError, match="not a folder of this user's alone"):
-        compiled._own_temporary()
 
 
 def test_other_code_keeps_its_own_numba_cache(tmp_path: Path) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from itertools import product
-from math import log2
 from typing import Any
 
 import numpy as np
@@ -16,7 +15,6 @@ from rankwise.kernels.published import dynamic
 from rankwise.metrics.registry import as_loss
 
 PROBLEMS = 250
-DIFFERENCE, DIFFERENCE_ATOL = 1e-6, 1e-7
 SCALES = (-3.0, -1.0, -0.25, -0.01, 0.0, 0.01, 0.25, 1.0, 3.0)
 
 # No step of these has the wrong sign: more negatives above never make them less.
@@ -30,7 +28,6 @@ LOSSES: dict[str, rw.Loss] = {
     **MONOTONE,
     "rising discount": rw.DiscountedLoss(discount=lambda m: 2 + np.cos(m), name="waves"),
 }
-WITHOUT_C2 = ("chakrabarti", "ndcg@3", "precision@2, some weights zero", "rising discount")
 
 Draw = Callable[[np.random.Generator, int, int], np.ndarray]
 Family = Callable[[np.random.Generator, np.ndarray], np.ndarray]
@@ -73,12 +70,6 @@ def test_the_value_is_that_of_exhaustive_search(loss: rw.Loss) -> None:
     for query in queries(seed=1):
         best = solve(query, loss, "exhaustive").value
         assert abs(solve(query, loss).value - best) <= slack(best), query
-
-
-@pytest.mark.parametrize("name", WITHOUT_C2)
-def test_of_these_losses_each_breaks_c2_somewhere(name: str) -> None:
-    with pytest.raises(rw.NotQSSuitableError, match=r"\(C2\)"):
-        rw.check_qs_suitable(LOSSES[name], n_pos=4, n_neg=6)
 
 
 @pytest.mark.parametrize("loss", LOSSES.values(), ids=LOSSES)
@@ -138,13 +129,6 @@ def test_a_negative_scale_lifts_positives_and_a_positive_one_lowers_them(
         assert (lowered >= counts_by_score(query, worst=False)).all(), (name, scale)
 
 
-@pytest.mark.parametrize("loss", LOSSES.values(), ids=LOSSES)
-def test_the_loss_of_the_best_ranking_grows_with_the_scale(loss: rw.Loss) -> None:
-    for query in queries(seed=3, size=30):
-        lost = [solve(query._replace(scale=scale), loss).loss for scale in SCALES]
-        assert (np.diff(lost) >= -TOL).all(), query
-
-
 @pytest.mark.parametrize("loss", MONOTONE.values(), ids=MONOTONE)
 def test_only_one_side_of_the_ranking_by_scores_is_visited(
     loss: rw.Loss, rng: np.random.Generator, draw_relevant: Draw, monkeypatch: pytest.MonkeyPatch
@@ -184,20 +168,6 @@ def test_scale_zero_leaves_the_misordered_pairs_of_a_large_query(draw_relevant: 
     assert np.array_equal(found.interleaving.above, counts_by_score(query, worst=True))
 
 
-@pytest.mark.parametrize("loss", LOSSES.values(), ids=LOSSES)
-@pytest.mark.parametrize("scale", [-2.0, 0.7])
-def test_the_gradient_is_that_of_central_differences(
-    loss: rw.Loss, scale: float, rng: np.random.Generator, draw_relevant: Draw
-) -> None:
-    relevant = draw_relevant(rng, 6, 20)
-    query = Query(rng.normal(size=relevant.size), relevant, scale)
-    gradient = solve(query, loss).gradient
-    for k in range(relevant.size):
-        step = DIFFERENCE * (np.arange(relevant.size) == k)
-        ahead, back = (solve(query._replace(scores=query.scores + sign * step), loss).value for sign in (1, -1))
-        assert gradient[k] == pytest.approx((ahead - back) / (2 * DIFFERENCE), abs=DIFFERENCE_ATOL), k
-
-
 @pytest.mark.parametrize("outlier", [1e6, 1e9, 1e12])
 def test_samples_far_from_all_do_not_blur_the_others(outlier: float) -> None:
     middle = Query(np.array([0.333, 0.1, 0.0, 0.7, -0.2]), np.array([True, True, False, False, False]), -0.8)
@@ -206,14 +176,6 @@ def test_samples_far_from_all_do_not_blur_the_others(outlier: float) -> None:
         far = Query(np.append(middle.scores, [outlier, -outlier]), np.append(middle.relevant, [True, False]), -0.8)
         best = solve(far._replace(scores=np.append(middle.scores, [1e3, -1e3])), loss)
         assert solve(far, loss).value == pytest.approx(best.value, abs=TOL)
-
-
-def test_it_solves_the_papers_counter_example() -> None:
-    # Negatives 3ε and ε, a positive 5ε: best is --+, J = 1 − D(3) + Σ_j (s_j − 5ε).
-    loss, eps = rw.NDCG(discount="chakrabarti"), 0.01
-    found = solve(Query(np.array([3 * eps, eps, 5 * eps]), np.array([False, False, True]), 1.0), loss)
-    assert found.interleaving.pattern() == "--+"
-    assert found.value == pytest.approx(1 - 1 / log2(3) - 6 * eps, abs=TOL)
 
 
 @pytest.mark.parametrize("scale", [-1.0, 1.0])
@@ -242,18 +204,6 @@ def test_a_negative_scale_is_refused_by_other_methods_which_are_named(qid: Any) 
 def test_a_scale_that_is_not_finite_is_refused(scale: float) -> None:
     with pytest.raises(ValueError, match=r"scale must be finite, got"):
         rw.structured_hinge([1.0, 2.0], [0, 1], scale=scale, method="dynamic")
-
-
-@pytest.mark.parametrize("bad", [np.nan, np.inf, 1e308])
-def test_a_score_that_is_not_finite_is_refused(bad: float) -> None:
-    for qid in (None, [0, 0, 1, 1]):
-        with pytest.raises(ValueError, match=r"scores\[3\] is"):
-            rw.structured_hinge([1.0, 2.0, 1.0, bad], [0, 1, 1, 0], qid=qid, scale=-1.0, method="dynamic")
-
-
-def test_zero_one_is_no_loss_for_it() -> None:
-    with pytest.raises(rw.NotQSSuitableError, match=r"\(C1\).*method='auto'"):
-        rw.structured_hinge([1.0, 2.0], [True, False], "zero-one", scale=-1.0, method="dynamic")
 
 
 def test_a_built_in_loss_without_a_table_is_solved(rng: np.random.Generator) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable
 from math import log2
 
@@ -16,7 +15,7 @@ import rankwise as rw
 from rankwise.kernels import algorithm1
 from rankwise.kernels.buckets import choosing
 from rankwise.kernels.buckets.maps import FOLDED, KEYED, LINEAR, BucketMap, cells_of, edge, place, third
-from rankwise.kernels.buckets.passes import COPIES, OWN, count, few_positions
+from rankwise.kernels.buckets.passes import COPIES, OWN, count
 from rankwise.kernels.buckets.places import settle
 from rankwise.kernels.compiled import kernel
 from rankwise.kernels.flags import all_within, positions
@@ -26,8 +25,6 @@ from rankwise.kernels.walk import share_among_ties
 
 # Elements moved by Algorithm 1, at most so many times N·log2(P + 2).
 MOVES = 12
-# Reads of an element by a selection, at most so many a number: quickselect alone needs n/5 of them on its worst input.
-READS = 40
 
 Draw = Callable[[np.random.Generator, int, int], np.ndarray]
 Family = Callable[[np.random.Generator, np.ndarray], np.ndarray]
@@ -37,63 +34,6 @@ def select(values: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray, int]:
     val, idx, work = values.copy(), np.arange(values.size), np.zeros(3, np.int64)
     algorithm1.select(val, idx, 0, values.size - 1, k, work)
     return val, idx, int(work[1])
-
-
-@functools.total_ordering
-class Undecided:
-    """A number that McIlroy's adversary (1999) fixes as late as it can, and always to the algorithm's harm."""
-
-    fixed = 0
-    candidate: Undecided | None = None
-
-    def __init__(self) -> None:
-        self.value: int | None = None
-
-    def __eq__(self, other: object) -> bool:
-        return self is other
-
-    def __lt__(self, other: Undecided) -> bool:
-        if self is other:
-            return False
-        if self.value is None and other.value is None:
-            (self if self is Undecided.candidate else other).fix()
-        if self.value is None:
-            Undecided.candidate = self
-        elif other.value is None:
-            Undecided.candidate = other
-        return (-self.value if self.value is not None else -np.inf) < (
-            -other.value if other.value is not None else -np.inf
-        )
-
-    def fix(self) -> None:
-        Undecided.fixed += 1
-        self.value = Undecided.fixed
-
-
-@pytest.fixture
-def uncompiled(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Selection in plain Python, on any list."""
-    for name, value in vars(algorithm1).copy().items():
-        if hasattr(value, "py_func"):
-            monkeypatch.setattr(algorithm1, name, value.py_func)
-
-
-def killer(n: int) -> list[float]:
-    """Numbers on which selecting the median goes as badly as it can, made by playing against the selection itself."""
-    Undecided.fixed, Undecided.candidate = 0, None
-    numbers = [Undecided() for _ in range(n)]
-    algorithm1.select(list(numbers), list(range(n)), 0, n - 1, (n - 1) // 2, np.zeros(3, np.int64))
-    return [float(-n if number.value is None else -number.value) for number in numbers]
-
-
-class Counted(list):
-    """A list that counts how often it is read."""
-
-    reads = 0
-
-    def __getitem__(self, k):  # type: ignore[no-untyped-def]
-        self.reads += 1
-        return super().__getitem__(k)
 
 
 def assert_selected(values: np.ndarray, k: int, told: str) -> None:
@@ -111,13 +51,17 @@ def test_select_puts_one_element_in_its_place(n: int, families: dict[str, Family
             assert_selected(values, k, name)
 
 
-@pytest.mark.parametrize("n", [500, 2000, 4000])
-@pytest.mark.usefixtures("uncompiled")
-def test_select_is_linear_against_an_adversary(n: int) -> None:
-    values = Counted(killer(n))
-    assert len(set(values)) > n // 4  # the adversary has decided something
-    algorithm1.select(values, list(range(n)), 0, n - 1, (n - 1) // 2, np.zeros(3, np.int64))
-    assert values.reads <= READS * n
+def test_select_sorts_what_resists_it(monkeypatch: pytest.MonkeyPatch, rng: np.random.Generator) -> None:
+    sorted_now: list[int] = []
+    sort = algorithm1.merge_run
+    monkeypatch.setattr(algorithm1, "merge_run", lambda *args: sorted_now.append(args[3] - args[2]) or sort(*args))
+    values = rng.normal(size=2000)
+    assert_selected(values, 999, "as usual")
+    assert not sorted_now
+    monkeypatch.setattr(algorithm1, "PATIENCE", 1)
+    assert_selected(values, 999, "impatient")
+    assert len(sorted_now) == 1
+    assert sorted_now[0] < 2000
 
 
 @pytest.mark.parametrize("n_neg", [2000, 20_000, 200_000])
@@ -187,18 +131,12 @@ def separate(scores, relevant, val, idx):
     move_apart(scores, relevant, val, idx)
 
 
-@kernel
-def find_few(flags, where):
-    return few_positions(flags, where)
-
-
 @pytest.mark.parametrize("n", [1, 7, 8, 9, 63, 64, 1000, 1003])
 def test_positions_of_positives_are_all_found(n: int, rng: np.random.Generator) -> None:
     for share in (0.0, 0.05, 0.5, 1.0):
         relevant = rng.random(n) < share
-        for find in (positions, find_few):
-            where = np.empty(int(relevant.sum()) + 1, np.int64)
-            assert np.array_equal(where[: int(find(relevant, where))], np.flatnonzero(relevant))
+        where = np.empty(int(relevant.sum()) + 1, np.int64)
+        assert np.array_equal(where[: positions(relevant, where)], np.flatnonzero(relevant))
 
 
 def test_positions_stay_within_their_room() -> None:
@@ -219,13 +157,13 @@ def cells_and_buckets(scores, chart, last, pivot):
     for k in range(scores.size):
         at = np.uint32(cells[k])
         chunk[k] = np.int64(third(at, scores[k], pivot[at])) if pivot.size > 0 else np.int64(at)
-        single[k] = place(scores[k], chart, last, pivot)
+        single[k] = place(scores[k], chart, pivot)
     return cells, chunk, single
 
 
 @kernel
-def edges_of(chart, pivot, buckets, typed):
-    return np.array([edge(chart, pivot, b, typed) for b in buckets])
+def edges_of(chart, pivot, buckets):
+    return np.array([edge(chart, pivot, b) for b in buckets])
 
 
 @kernel
@@ -248,14 +186,13 @@ def chart_of(kind: int, scores: np.ndarray, n_cells: int) -> BucketMap:
 def assert_map_is_sound(scores: np.ndarray, chart: BucketMap, pivot: np.ndarray) -> None:
     """Buckets never fall as scores rise, a chunk and a single score agree, and an edge divides as the buckets do."""
     scores = np.sort(scores)
-    typed = np.empty(2, scores.dtype)
     cells, chunk, single = cells_and_buckets(scores, chart, scores.dtype.type(chart.last), pivot)
     assert cells.min() >= 0
     assert cells.max() <= chart.last
     assert np.array_equal(chunk, single)
     assert (np.diff(chunk) >= 0).all()
     found = np.unique(chunk[chunk > 0])
-    for b, x in zip(found, edges_of(chart, pivot, found, typed), strict=True):
+    for b, x in zip(found, edges_of(chart, pivot, found), strict=True):
         assert scores[chunk < b].max(initial=-np.inf) < x <= scores[chunk >= b].min()
 
 

@@ -77,5 +77,5 @@ def test_a_normaliser_that_is_not_positive_is_refused() -> None:
     later = rw.DiscountedLoss(lambda k: k > 1, np.reciprocal, name="later")
     scores, relevant = np.arange(7.0), np.array([1, 1, 0, 0, 1, 0, 0], bool)
     with pytest.raises(ValueError, match=r"later: Σ w_k·D\(k\) over 1 positives is 0; it must be positive"):
-        predict(scores, as_queries(relevant, np.array([0, 3, 7])), later)
-    assert predict(scores[:3], as_queries(relevant[:3], np.array([0, 3])), later).loss[0] > 0
+        rw.evaluate(rw.Direct(), scores, relevant, later, qid=[0, 0, 0, 1, 1, 1, 1])
+    assert rw.evaluate(rw.Direct(), scores[:3], relevant[:3], later).loss > 0

@@ -60,13 +60,10 @@ def suit(scores, n, sample, n_pos, limit):
     no_pivot = np.empty(0, scores.dtype)
     if m == 0:
         return range_map(0.0, 0.0, np.int64(1), scores), no_pivot
-    buckets, typed, tied = least_crowded(sample, m, wanted, scores), np.empty(2, scores.dtype), 0
-    typed[1] = buckets.last
-    last = typed[1]
-    begin = 0
+    buckets, tied, begin = least_crowded(sample, m, wanted, scores), 0, 0
     for k in range(1, m + 1):
         if k == m or sample[k] != sample[begin]:
-            if k - begin > 1 and not stands_alone(sample[begin], buckets, no_pivot, last, typed):
+            if k - begin > 1 and not stands_alone(sample[begin], buckets, no_pivot):
                 tied += (k - begin) * (k - begin - 1)
             begin = k
     if tied < _TIED * m:
@@ -109,19 +106,18 @@ def least_crowded(sample, m, wanted, scores):
 @part
 def range_map(low, high, cells, scores):
     """A linear map of [low, high] onto cells, in the scores' type; a keyed one where rounding would rule."""
-    typed = np.zeros(3, scores.dtype)
-    typed[0] = low
-    typed[1] = cells / (high - low) if high > low else 0.0
-    if not 1e-30 < typed[1] < 1e30:
+    own = scores.dtype.type
+    rate = own(cells / (high - low)) if high > low else own(0.0)
+    if not 1e-30 < rate < 1e30:
         return keyed_map(low, high, cells, scores)
     nought = np.int64(0)
-    return BucketMap(LINEAR, typed[0], typed[1], typed[2], typed[2], nought, nought, np.int64(cells - 1))
+    return BucketMap(LINEAR, own(low), rate, own(0.0), own(0.0), nought, nought, np.int64(cells - 1))
 
 
 @part
 def keyed_map(low, high, cells, scores):
     """A keyed map of [low, high] onto at most so many cells."""
-    nought = np.zeros(1, scores.dtype)[0]
+    nought = scores.dtype.type(0.0)
     key, shift, last = keys_between(low, high, cells)
     return BucketMap(KEYED, nought, nought, nought, nought, key, shift, last)
 
@@ -129,9 +125,8 @@ def keyed_map(low, high, cells, scores):
 @part
 def folded_map(sample, m, cells, scores):
     """A folded map of an ascending sample onto at most so many cells, from its ends to its median."""
-    typed = np.empty(4, scores.dtype)
-    typed[0], typed[1], typed[2], typed[3] = sample[0], 0.0, sample[m // 2], sample[m - 1]
-    low, middle, high = np.float64(typed[0]), np.float64(typed[2]), np.float64(typed[3])
+    own = scores.dtype.type
+    low, middle, high = sample[0], sample[m // 2], sample[m - 1]
     nearest, farthest = np.inf, max(middle - low, high - middle)
     for k in range(m // 128, m - m // 128):  # who is nearer to an end shares a cell there
         distance = sample[k] - low if sample[k] < middle else high - sample[k]
@@ -139,7 +134,7 @@ def folded_map(sample, m, cells, scores):
             nearest = min(nearest, distance)
     nearest = min(max(nearest, _NEAREST * farthest), farthest)
     key, shift, last = keys_between(nearest, farthest, (cells >> 1) - NEARER)
-    return BucketMap(FOLDED, typed[0], typed[1], typed[2], typed[3], key, shift, 2 * (last + NEARER) + 1)
+    return BucketMap(FOLDED, own(low), own(0.0), own(middle), own(high), key, shift, 2 * (last + NEARER) + 1)
 
 
 @part
@@ -156,14 +151,10 @@ def keys_between(low, high, cells):
 @part
 def crowding(sample, m, buckets, scores):
     """How many times more neighbours a distinct value has than if they were spread evenly over _CELLS cells."""
-    typed, no_pivot = np.empty(2, scores.dtype), np.empty(0, scores.dtype)
-    typed[1] = buckets.last
-    share = np.zeros(_CELLS, np.int64)
-    distinct = 0
+    no_pivot, share, distinct = np.empty(0, scores.dtype), np.zeros(_CELLS, np.int64), 0
     for k in range(m):
         if k == 0 or sample[k] != sample[k - 1]:
-            typed[0] = sample[k]
-            share[place(typed[0], buckets, typed[1], no_pivot)] += 1
+            share[place(sample[k], buckets, no_pivot)] += 1
             distinct += 1
     total = 0.0
     for cell in range(_CELLS):
@@ -174,17 +165,15 @@ def crowding(sample, m, buckets, scores):
 @part
 def frequent(sample, m, buckets, limit, scores):
     """A pivot a cell, and one beyond: the score most frequent in the sample, the limit where none is there."""
-    typed, no_pivot = np.empty(2, scores.dtype), np.empty(0, scores.dtype)
-    typed[1] = buckets.last
+    no_pivot = np.empty(0, scores.dtype)
     pivot = np.empty(buckets.last + 2, scores.dtype)
     pivot[:] = limit
     most = np.zeros(buckets.last + 1, np.int64)
     begin = 0
     for k in range(1, m + 1):
         if k == m or sample[k] != sample[begin]:
-            typed[0] = sample[begin]
-            cell = place(typed[0], buckets, typed[1], no_pivot)
+            cell = place(sample[begin], buckets, no_pivot)
             if k - begin > most[cell]:
-                most[cell], pivot[cell] = k - begin, typed[0]
+                most[cell], pivot[cell] = k - begin, sample[begin]
             begin = k
     return pivot

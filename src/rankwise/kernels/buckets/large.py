@@ -10,12 +10,12 @@ from numpy.typing import NDArray
 
 from rankwise.arguments import NotFiniteError, limit_of
 from rankwise.kernels.buckets.choosing import choose
-from rankwise.kernels.buckets.passes import BLOCK, COPIES, OWN, assign, count, finish
+from rankwise.kernels.buckets.passes import BLOCK, COPIES, OWN, assign, count
 from rankwise.kernels.buckets.places import find_homes, reference, settle, straighten_homes
 from rankwise.kernels.buckets.regions import BUCKET, HIGH, LOW, START, STOP, J, solve_regions
 from rankwise.kernels.contract import LossTables
 from rankwise.kernels.flags import positions
-from rankwise.kernels.positives import scaled_weights
+from rankwise.kernels.positives import finish, scaled_weights
 from rankwise.kernels.sorting import order_descending
 from rankwise.kernels.threads import run, worth
 from rankwise.queries import FoundRanking, Queries, Solved, solved_alone
@@ -162,9 +162,7 @@ def _solve_regions(query, regions, mixed, index, ref, gradient, n_parts):
         args = (0, regions.shape[0], mixed, index, query.unit, ref, query.at_rank, gradient, of_regions)
         solve_regions(*query[:4], regions, *args)
         return float(of_regions.sum())
-    done = np.cumsum(regions[:, STOP] - regions[:, START])
-    goals = np.linspace(0, done[-1] if done.size else 0, n_parts + 1)[1:-1]
-    cuts = np.concatenate([[0], np.searchsorted(done, goals), [regions.shape[0]]])
+    cuts = np.linspace(0, regions.shape[0], n_parts + 1).astype(np.int64)
     ranked = np.zeros((n_parts, query.at_rank.size), np.int64)
     run(
         solve_regions,

@@ -97,29 +97,29 @@ def third(cell, score, pivot):
 
 
 @inline
-def place(score, buckets, last, pivot):
-    """The bucket of one number of the scores' type."""
+def place(score, buckets, pivot):
+    """The bucket of one number, in the scores' type."""
+    s, last = pivot.dtype.type(score), pivot.dtype.type(buckets.last)
     if buckets.kind == LINEAR:
-        b = np.int64(linear_cell(score, buckets.low, buckets.rate, last))
+        b = np.int64(linear_cell(s, buckets.low, buckets.rate, last))
     elif buckets.kind == KEYED:
-        b = np.int64(keyed_cell(score, buckets.key, buckets.shift, buckets.last))
+        b = np.int64(keyed_cell(s, buckets.key, buckets.shift, buckets.last))
     else:
         low, middle, high = buckets.low, buckets.middle, buckets.high
-        b = np.int64(folded_cell(score, low, middle, high, buckets.key, buckets.shift, buckets.last))
+        b = np.int64(folded_cell(s, low, middle, high, buckets.key, buckets.shift, buckets.last))
     if pivot.shape[0] > 0:
-        b = np.int64(third(np.uint32(b), score, pivot[np.uint64(b)]))
+        b = np.int64(third(np.uint32(b), s, pivot[np.uint64(b)]))
     return b
 
 
 @part
-def edge(buckets, pivot, b, typed):
+def edge(buckets, pivot, b):
     """The least number of the scores' type that lies in bucket b ≥ 1 or above, found by asking the map.
 
     From where an inverse would have it by steps that double, then by halving, over the order of all float64 numbers; a
     unit there is the difference of two neighbours of the scores' type.
     """
-    typed[1] = buckets.last
-    last, unit = typed[1], unit_of(typed)
+    unit = unit_of(pivot)
     cell = b // 3 if pivot.shape[0] > 0 else b
     if buckets.kind == LINEAR:
         guess = order_of(np.float64(buckets.low) + cell / np.float64(buckets.rate))
@@ -129,32 +129,30 @@ def edge(buckets, pivot, b, typed):
         guess = order_of(folded_edge(cell, buckets))
     high = low = min(max(guess, -_INFINITE), _INFINITE) // unit * unit
     step = unit
-    if reaches(low, b, buckets, pivot, last, typed):
-        while low > -_INFINITE and reaches(low, b, buckets, pivot, last, typed):
+    if reaches(low, b, buckets, pivot):
+        while low > -_INFINITE and reaches(low, b, buckets, pivot):
             high = low
             low = low - step if low > step - _INFINITE else -_INFINITE
             step = min(2 * step, _LARGEST_STEP)
     else:
-        while high < _INFINITE and not reaches(high, b, buckets, pivot, last, typed):
+        while high < _INFINITE and not reaches(high, b, buckets, pivot):
             low = high
             high = high + step if high < _INFINITE - step else _INFINITE
             step = min(2 * step, _LARGEST_STEP)
     while high - unit > low:
         middle = ((low >> np.int64(1)) + (high >> np.int64(1))) // unit * unit
         middle = max(middle, low + unit)
-        if reaches(middle, b, buckets, pivot, last, typed):
+        if reaches(middle, b, buckets, pivot):
             high = middle
         else:
             low = middle
-    typed[0] = number_of(high)
-    return np.float64(typed[0])
+    return np.float64(pivot.dtype.type(number_of(high)))
 
 
 @inline
-def unit_of(typed):
+def unit_of(pivot):
     """How far two neighbours of the scores' type are apart in the order of all float64 numbers."""
-    typed[0] = 1.0 / 3.0
-    return np.int64(1) if np.float64(typed[0]) == 1.0 / 3.0 else _SINGLE
+    return np.int64(1) if np.float64(pivot.dtype.type(1.0 / 3.0)) == 1.0 / 3.0 else _SINGLE
 
 
 @inline
@@ -167,18 +165,14 @@ def folded_edge(cell, buckets):
 
 
 @inline
-def stands_alone(score, buckets, pivot, last, typed):
+def stands_alone(score, buckets, pivot):
     """Whether no other number of the scores' type can lie in the bucket of this one; False if in doubt."""
-    order, unit = order_of(score), unit_of(typed)
-    typed[0] = score
-    b = place(typed[0], buckets, last, pivot)
-    return not reaches(order - unit, b, buckets, pivot, last, typed) and reaches(
-        order + unit, b + 1, buckets, pivot, last, typed
-    )
+    order, unit = order_of(score), unit_of(pivot)
+    b = place(score, buckets, pivot)
+    return not reaches(order - unit, b, buckets, pivot) and reaches(order + unit, b + 1, buckets, pivot)
 
 
 @inline
-def reaches(order, b, buckets, pivot, last, typed):
+def reaches(order, b, buckets, pivot):
     """Whether the number there in the order of all numbers lies in bucket b or above."""
-    typed[0] = number_of(order)
-    return place(typed[0], buckets, last, pivot) >= b
+    return place(number_of(order), buckets, pivot) >= b

@@ -21,11 +21,11 @@ LOW, HIGH, ABOVE, SIZE = range(4)
 @kernel
 def bounds_of(buckets, pivot, chosen, least, most, bounds):
     """bounds[q] = the least number in bucket chosen[q] or above, and the least above it, within least … most."""
-    typed, n_buckets = np.empty(2, pivot.dtype), (buckets.last + 1) * (3 if pivot.shape[0] > 0 else 1)
+    n_buckets = (buckets.last + 1) * (3 if pivot.shape[0] > 0 else 1)
     for q in range(chosen.shape[0]):
         b = chosen[q]
-        bounds[q, 0] = max(edge(buckets, pivot, b, typed), least) if b > 0 else least
-        bounds[q, 1] = min(edge(buckets, pivot, b + 1, typed), most) if b + 1 < n_buckets else most
+        bounds[q, 0] = max(edge(buckets, pivot, b), least) if b > 0 else least
+        bounds[q, 1] = min(edge(buckets, pivot, b + 1), most) if b + 1 < n_buckets else most
 
 
 @kernel

@@ -6,13 +6,10 @@ import numpy as np
 
 from rankwise.kernels.buckets.maps import CHUNK, cells_of, third
 from rankwise.kernels.compiled import kernel, part
-from rankwise.kernels.flags import LOW_BITS, all_within, positions
-from rankwise.kernels.positives import discounted_loss, finish_positives
+from rankwise.kernels.flags import all_within, positions
 
 # Samples whose part of J is added up by itself.
 BLOCK = 1 << 16
-# Up to so many members of a chunk are found one by one.
-_FEW = CHUNK // 8
 # Equal scores hit one counter again and again; so many counters in turn keep it from waiting for itself.
 COPIES = 2
 # Buckets beyond the others, where positives are put: as many as a cell may have.
@@ -32,39 +29,17 @@ def first_from(where, first):
     return low
 
 
-@part
-def few_positions(flags, where):
-    """`positions` of a chunk in which few flags are true: from word to word, and from one true flag to the next."""
-    n_words, at, one = flags.shape[0] >> 3, np.uint64(0), np.uint64(1)
-    words = flags[: 8 * n_words].view(np.uint64)
-    for k in range(n_words):
-        word = words[k]
-        while word != 0:
-            below = (word & (~word + one)) - one  # the bits below the lowest one set; a true flag is a byte of 1
-            byte = ((below & LOW_BITS) * LOW_BITS) >> np.uint64(56)
-            where[at] = 8 * k + np.int64(byte)
-            at += one
-            word &= word - one
-    for q in range(8 * n_words, flags.shape[0]):
-        if flags[q]:
-            where[at] = q
-            at += one
-    return at
-
-
 @kernel
 def count(scores, first, stop, where, limit, buckets, pivot, hist):
     """Count scores[first:stop] by bucket in hist, positives apart; False if one of them is not within ±limit."""
-    typed = np.empty(2, scores.dtype)
-    typed[0], typed[1] = limit, buckets.last
-    limit, last = typed[0], typed[1]
+    bound, last = scores.dtype.type(limit), scores.dtype.type(buckets.last)
     cells = np.empty(min(CHUNK, stop - first), np.int32)
     p = first_from(where, first)
     fine = True
     for start in range(first, stop, CHUNK):
         end = min(start + CHUNK, stop)
         part, cell = scores[start:end], cells[: end - start]
-        fine &= all_within(part, limit)
+        fine &= all_within(part, bound)
         cells_of(part, buckets, last, cell)
         p = set_apart(where, p, start, end, buckets.last, cell)
         if pivot.shape[0] == 0:
@@ -108,9 +83,7 @@ def assign(scores, first, stop, where, buckets, pivot, value, unit, ref, cursor,
     bucket of their own, where the gradient is 0. Returns whether each region got the members counted, up to ends: not
     so if somebody wrote to the scores meanwhile.
     """
-    typed = np.empty(2, scores.dtype)
-    typed[1] = buckets.last
-    last = typed[1]
+    last = scores.dtype.type(buckets.last)
     zero = last - last
     size = min(CHUNK, stop - first)
     cells, values = np.empty(size, np.int32), np.empty(size, scores.dtype)
@@ -128,15 +101,9 @@ def assign(scores, first, stop, where, buckets, pivot, value, unit, ref, cursor,
             for k in range(part.shape[0]):
                 at = np.uint32(cell[k])
                 found[k] = value[third(at, part[k], pivot[at])]
-        n_members = np.uint64(0)
         for k in range(part.shape[0]):
             flags[k] = found[k] < zero
-            n_members += np.uint64(flags[k])
-        if n_members <= _FEW:
-            few_positions(flags[: end - start], members)
-        else:
-            positions(flags[: end - start], members)
-        for q in range(n_members):
+        for q in range(np.uint64(positions(flags[: end - start], members))):
             k = np.uint64(members[q])
             region = np.uint64(-found[k]) - np.uint64(1)
             at = np.uint64(cursor[region])
@@ -149,11 +116,3 @@ def assign(scores, first, stop, where, buckets, pivot, value, unit, ref, cursor,
     for r in range(ends.shape[0]):
         fine &= cursor[r] == ends[r]
     return fine
-
-
-@kernel
-def finish(weight, discount, tail, norm, pos, idx, n_neg, at_rank, ref, gradient):
-    """Gradients of the positives, c_k in at_rank; Σ gradient·(score − ref) of these, and Δ."""
-    n_pos = pos.shape[0]
-    total = finish_positives(pos, idx, n_pos, at_rank, n_neg, ref, gradient)
-    return total, discounted_loss(weight, discount, tail, norm, at_rank, n_pos)

@@ -20,8 +20,6 @@ from rankwise.kernels.walk import solve_tie, straighten
 
 # A bucket of so many members may hold a tie alone, which is looked for.
 _CROWD = 48
-# Positives whose homes are looked for together.
-_TOGETHER = 32
 
 
 @part
@@ -43,37 +41,21 @@ def find_homes(weight, discount, tail, pos, ahead, buckets, pivot, hist, above, 
     Alone, negative j belongs above positive k if s_j − s⁺_k + w_k·(D(k+j−1) − D(k+j)) > 0, which falls as j grows, by
     (C2). So all of bucket b and above belong there if τ_b = s⁺_k − w_k·drop(k + above[b] + 1) is below bucket b, and
     nothing below b does if it is not: b ≤ place(τ_b). The home is the last such b. As place(τ_b) falls while b grows,
-    each b that is looked at leaves only what lies between it and place(τ_b). Several positives look in turn:
-    one's next look would have to wait for its last, another's need not.
+    each b that is looked at leaves only what lies between it and place(τ_b).
     """
-    n_pos, n_buckets, typed = pos.shape[0], above.shape[0] - 1, np.empty(2, pivot.dtype)
+    n_pos, n_buckets = pos.shape[0], above.shape[0] - 1
     cumulate(hist, n_buckets, above)
-    typed[1] = buckets.last
-    last = typed[1]
-    look, most, open_ones = np.empty(n_pos, np.int64), np.empty(n_pos, np.int64), np.empty(_TOGETHER, np.uint64)
-    shift = 0.0  # s⁺_k − τ of a positive just before: where to look first
-    for first in range(0, n_pos, _TOGETHER):
-        n_open, looks = min(_TOGETHER, n_pos - first), 0
-        for q in range(n_open):
-            k = np.uint64(first + q)
-            typed[0] = pos[k] - shift
-            look[k], home[k], most[k], open_ones[q] = place(typed[0], buckets, last, pivot), 0, n_buckets - 1, k
-        while n_open > 0:
+    shift = 0.0  # s⁺_k − τ of the positive before: where to look first
+    for k in range(n_pos):
+        look, bottom, top, looks = place(pos[k] - shift, buckets, pivot), np.int64(0), n_buckets - 1, 0
+        while bottom < top:
             looks += 1
-            left = np.uint64(0)
-            for q in range(np.uint64(n_open)):
-                k = open_ones[q]
-                b, bottom, top = look[k], home[k], most[k]
-                shift = weight[k] * drop(discount, tail, np.int64(k) + 2 + above[np.uint64(b)] + ahead)
-                typed[0] = pos[k] - shift
-                found = place(typed[0], buckets, last, pivot)
-                top = min(top, found if b <= found else b - 1)
-                bottom = max(bottom, min(b, found))
-                home[k], most[k] = bottom, top
-                look[k] = min(max(found, bottom + 1), top) if looks < 4 else (bottom + top + 1) >> 1
-                open_ones[left] = k
-                left += np.uint64(bottom < top)
-            n_open = np.int64(left)
+            shift = weight[k] * drop(discount, tail, k + 2 + above[np.uint64(look)] + ahead)
+            found = place(pos[k] - shift, buckets, pivot)
+            top = min(top, found if look <= found else look - 1)
+            bottom = max(bottom, min(look, found))
+            look = min(max(found, bottom + 1), top) if looks < 4 else (bottom + top + 1) >> 1
+        home[k] = bottom
     falling = True
     for k in range(1, n_pos):
         falling &= home[k] <= home[k - 1]
@@ -84,7 +66,7 @@ def find_homes(weight, discount, tail, pos, ahead, buckets, pivot, hist, above, 
 def straighten_homes(weight, discount, tail, pos, ahead, buckets, pivot, above, home):
     """Solve together each stretch of positives whose homes rise somewhere, by Algorithm 1 over the buckets' edges."""
     n_pos, top = pos.shape[0], above.shape[0] - 2
-    places, of_buckets = np.empty(n_pos, np.int64), (buckets, pivot, np.empty(2, pivot.dtype))
+    places, of_buckets = np.empty(n_pos, np.int64), (buckets, pivot)
     for k in range(n_pos):
         places[k] = top - home[k]
     straighten(weight, discount, tail, pos, pos, above, of_buckets, places, ahead + 1, np.int64(1), n_pos + 1)
@@ -112,18 +94,15 @@ def settle(weight, discount, tail, pos, low, high, j, buckets, pivot, above, hom
     Negatives are j, j + 1, … and have ranks low … high. Returns the regions, and what Σ gradient·(score − ref) lacks
     where the mean gradient of a tie is rounded to the type of value.
     """
-    n_buckets, typed = above.shape[0] - 1, np.empty(2, value.dtype)
+    n_buckets = above.shape[0] - 1
     regions = np.empty((min(home.shape[0], n_buckets), REGION_COLUMNS), np.int64)
     n_regions, gathered, rank, worst = 0, 0, low, pos.shape[0] + 1
-    typed[1] = buckets.last
-    last = typed[1]
     done = n_buckets  # buckets from here on are settled
     lack = 0.0
     value[n_buckets:] = 0  # of positives
     while rank < high:
         b, first = home[rank - low], rank
-        typed[0] = worst - rank
-        value[b + 1 : done] = typed[0]
+        value[b + 1 : done] = value.dtype.type(worst - rank)
         at_rank[rank] += above[b + 1] - above[done]
         while rank < high and home[rank - low] == b:
             rank += 1
@@ -136,8 +115,8 @@ def settle(weight, discount, tail, pos, low, high, j, buckets, pivot, above, hom
         if is_tie:
             score = np.float64(pivot[b // 3])
         elif pivot.shape[0] == 0 and size >= _CROWD and b > 0:
-            score = edge(buckets, pivot, b, typed)
-            is_tie = stands_alone(score, buckets, pivot, last, typed)
+            score = edge(buckets, pivot, b)
+            is_tie = stands_alone(score, buckets, pivot)
         if is_tie:
             mean = solve_tie(weight, discount, tail, pos, score, begin, size, first, rank, at_rank)
             value[b] = mean
@@ -149,7 +128,6 @@ def settle(weight, discount, tail, pos, low, high, j, buckets, pivot, above, hom
             regions[n_regions, LOW], regions[n_regions, HIGH] = first, rank
             gathered += size
             n_regions += 1
-    typed[0] = worst - high
-    value[:done] = typed[0]
+    value[:done] = value.dtype.type(worst - high)
     at_rank[high] += above[0] - above[done]
     return regions[:n_regions], lack

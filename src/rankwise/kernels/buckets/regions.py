@@ -44,17 +44,10 @@ def solve_regions(
                 at_rank[np.uint64(high)] += np.int64(stop - start) - k
                 g_low, g_high = unit * (worst - low), unit * (worst - high)
                 total = 0.0
-                if stop - start <= np.uint64(4):  # backwards, so that the last member's own turn comes last
-                    for t in range(3, -1, -1):
-                        q = min(start + np.uint64(t), stop - np.uint64(1))
-                        g = g_high if level - mixed[q] - bar >= 0.0 else g_low
-                        gradient[np.uint64(index[q])] = g
-                        total += g * (mixed[q] - ref) if start + np.uint64(t) < stop else 0.0
-                else:
-                    for q in range(start, stop):
-                        g = g_high if level - mixed[q] - bar >= 0.0 else g_low
-                        gradient[np.uint64(index[q])] = g
-                        total += g * (mixed[q] - ref)
+                for q in range(start, stop):
+                    g = g_high if level - mixed[q] - bar >= 0.0 else g_low
+                    gradient[np.uint64(index[q])] = g
+                    total += g * (mixed[q] - ref)
                 partial[r] = total
                 continue
         a, b = np.int64(start), np.int64(stop)
@@ -121,11 +114,6 @@ def split_between(w, level, discount, tail, mixed, start, stop, m, least, most):
 def above_bar(level, bar, mixed, start, stop):
     """How many of mixed[start:stop] score so high that the next rank would lose by it."""
     size = np.int64(0)
-    if stop - start <= np.uint64(4):  # a loop of unknown length would be mispredicted; here nothing is
-        for t in range(4):
-            q = start + np.uint64(t)
-            size += np.int64((level - mixed[min(q, stop - np.uint64(1))] - bar < 0.0) & (q < stop))
-        return size
     for q in range(start, stop):
         size += np.int64(level - mixed[q] - bar < 0.0)
     return size

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from rankwise.arguments import NotFiniteError, limit_of
 from rankwise.kernels import algorithm1
-from rankwise.kernels.contract import AnyLoss, Method
+from rankwise.kernels.contract import AnyLoss
 from rankwise.kernels.problem import Problem, as_problem, conclude
 from rankwise.kernels.published import chakrabarti, dynamic, exhaustive, mohapatra2014, yue
 from rankwise.queries import Queries, Solved
@@ -20,9 +20,10 @@ def solve(
     queries: Queries,
     loss: AnyLoss,
     scale: float,
-    method: Method,
+    method: str,
+    cutoff: int | None,
 ) -> Solved:
-    """Solve queries one after the other by one method."""
+    """Solve queries one after the other by one method. cutoff: D(m) = 0 from there on, for Chakrabarti's; or None."""
     starts = queries.starts
     n_queries = starts.shape[0] - 1
     value, lost, counts = np.zeros(n_queries), np.zeros(n_queries), queries.counts
@@ -35,19 +36,15 @@ def solve(
                 raise NotFiniteError
             solved.gradient[part] = 0.0
             continue
-        if method.needs_c2:
-            loss.check(n_pos, n_neg)
-        else:
-            loss.normaliser(n_pos, n_neg)
         problem = as_problem(own, queries.relevant[part], n_pos, loss, scale)
-        found = conclude(problem, _RANKS[method.name](problem, method), scores.dtype)
+        found = conclude(problem, _RANKS[method](problem, cutoff), scores.dtype)
         if n_queries == 1:
             return found
         solved.value[q], solved.loss[q], solved.gradient[part] = found.value[0], found.loss[0], found.gradient
     return solved
 
 
-def _by_every_interleaving(problem: Problem, method: Method) -> NDArray[np.int64]:
+def _by_every_interleaving(problem: Problem) -> NDArray[np.int64]:
     above = exhaustive.best_above(problem.pos, problem.neg, problem.loss, problem.scale)
     ranks = np.empty(problem.neg.size, np.int64)
     by_score = np.argsort(-problem.neg, kind="stable")
@@ -55,11 +52,13 @@ def _by_every_interleaving(problem: Problem, method: Method) -> NDArray[np.int64
     return ranks
 
 
-_RANKS: dict[str, Callable[[Problem, Method], NDArray[np.int64]]] = {
-    "quicksort": lambda problem, _: algorithm1.ranks(problem),
-    "yue": lambda problem, _: yue.ranks(problem),
-    "mohapatra2014": lambda problem, _: mohapatra2014.ranks(problem),
+_RANKS: dict[str, Callable[[Problem, int | None], NDArray[np.int64]]] = {
+    "quicksort": lambda problem, _: algorithm1.run(problem, 0)[0],
+    "yue": lambda problem, _: yue.scan_all(*problem.arrays),
+    "mohapatra2014": lambda problem, _: mohapatra2014.fill_sorted(*problem.arrays),
     "dynamic": lambda problem, _: dynamic.ranks(problem),
-    "chakrabarti": lambda problem, method: chakrabarti.ranks(problem, method.cutoff),
-    "exhaustive": _by_every_interleaving,
+    "chakrabarti": lambda problem, cutoff: chakrabarti.greedy(
+        *problem.arrays, cutoff or problem.pos.size + problem.neg.size + 1
+    ),
+    "exhaustive": lambda problem, _: _by_every_interleaving(problem),
 }

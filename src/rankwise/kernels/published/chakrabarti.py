@@ -9,19 +9,10 @@ negatives feel the loss and only at the k highest places: O((N + P) log(N + P) +
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
 from rankwise.kernels.compiled import kernel
-from rankwise.kernels.problem import Problem
 from rankwise.kernels.sorting import order_descending
 from rankwise.kernels.steps import discount_at
-
-
-def ranks(problem: Problem, cutoff: int | None = None) -> NDArray[np.int64]:
-    """The greedy interleaving rank of each negative."""
-    n = problem.pos.size + problem.neg.size
-    k = n + 1 if cutoff is None else cutoff
-    return greedy(problem.pos, problem.neg, problem.weight, problem.discount, problem.tail, k)
 
 
 @kernel

@@ -16,8 +16,6 @@ misordered pairs, with scale > 0 pairs in order, with scale = 0 none.
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 import numpy as np
 from numpy.typing import NDArray
 
@@ -30,21 +28,14 @@ from rankwise.kernels.steps import drop
 MOST_PAIRS = 1 << 34
 
 
-class Window(NamedTuple):
-    """(P,) low_k ≤ c_k ≤ high_k of some best ranking, neither of them falling as k grows."""
-
-    low: NDArray[np.int64]
-    high: NDArray[np.int64]
-
-
 def ranks(problem: Problem) -> NDArray[np.int64]:
     """The optimal interleaving rank of each negative."""
     n_pos, n_neg = problem.pos.size, problem.neg.size
     neg, order = order_descending(problem.neg)
     weight = np.abs(problem.weight)
     fall = np.copysign(1.0, problem.scale) * drops(problem.discount, problem.tail, n_pos + n_neg)
-    window = window_of(problem.pos, neg, weight, fall)
-    size = window.high - window.low
+    low, high = window_of(problem.pos, neg, weight, fall)
+    size = high - low
     visited = int(size.sum())
     if visited > MOST_PAIRS:
         raise ValueError(
@@ -53,8 +44,8 @@ def ranks(problem: Problem) -> NDArray[np.int64]:
         )
     begin = np.concatenate([[0], np.cumsum((size + 7) // 8)])
     bits = np.empty(begin[-1], np.uint8)
-    climb(problem.pos, neg, weight, fall, *window, begin, bits)
-    above = descend(*window, begin, bits, n_neg)
+    climb(problem.pos, neg, weight, fall, low, high, begin, bits)
+    above = descend(low, high, begin, bits, n_neg)
     result = np.empty(n_neg, np.int64)
     result[order] = np.repeat(np.arange(1, n_pos + 2), np.diff(above, prepend=0, append=n_neg))
     return result
@@ -62,14 +53,15 @@ def ranks(problem: Problem) -> NDArray[np.int64]:
 
 def window_of(
     pos: NDArray[np.float64], neg: NDArray[np.float64], weight: NDArray[np.float64], fall: NDArray[np.float64]
-) -> Window:
-    """Where c_k may lie if d_k(j) = s_j − s⁺_k + weight_k·fall(k + j), weight ≥ 0: between two bounds that fall with j.
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """(P,) low_k ≤ c_k ≤ high_k of some best ranking, neither falling as k grows.
 
-    A best ranking that leaves the window is none the worse inside it; the bounds hold as they are rounded.
+    d_k(j) = s_j − s⁺_k + weight_k·fall(k + j), weight ≥ 0, is between two bounds that fall with j. A best ranking that
+    leaves the window is none the worse inside it; the bounds hold as they are rounded.
     """
     least, most = np.minimum.accumulate(fall), np.maximum.accumulate(fall[::-1])[::-1]
     low, high = rising(pos, neg, weight, least), rising(pos, neg, weight, most)
-    return Window(np.minimum.accumulate(low[::-1])[::-1], np.maximum.accumulate(high))
+    return np.minimum.accumulate(low[::-1])[::-1], np.maximum.accumulate(high)
 
 
 @kernel

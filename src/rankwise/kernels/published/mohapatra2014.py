@@ -6,17 +6,10 @@ Optimal ranks never fall along the sorted negatives, so that equal ranks at both
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
-from rankwise.kernels.algorithm1 import opt_ranks
+from rankwise.kernels.algorithm1 import TRACE_COLUMNS, opt_ranks
 from rankwise.kernels.compiled import kernel
-from rankwise.kernels.problem import Problem
 from rankwise.kernels.sorting import order_descending
-
-
-def ranks(problem: Problem) -> NDArray[np.int64]:
-    """The optimal interleaving rank of each negative."""
-    return fill_sorted(problem.pos, problem.neg, problem.weight, problem.discount, problem.tail)
 
 
 @kernel
@@ -25,7 +18,7 @@ def fill_sorted(pos, neg, weight, discount, tail):
     n = neg.shape[0]
     sorted_neg, order = order_descending(neg)
     rank, result, work = np.empty(n, np.int64), np.empty(n, np.int64), np.zeros(3, np.int64)
-    opt_ranks(weight, discount, tail, pos, sorted_neg, order, rank, 1, work, np.empty((0, 6), np.int64))
+    opt_ranks(weight, discount, tail, pos, sorted_neg, order, rank, 1, work, np.empty((0, TRACE_COLUMNS), np.int64))
     for q in range(n):
         result[order[q]] = rank[q]
     return result

@@ -6,17 +6,10 @@ As published, f_j is summed from the first rank on: beside a positive 10¹² tim
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
 from rankwise.kernels.compiled import kernel
-from rankwise.kernels.problem import Problem
 from rankwise.kernels.sorting import order_descending
 from rankwise.kernels.steps import discount_at
-
-
-def ranks(problem: Problem) -> NDArray[np.int64]:
-    """The optimal interleaving rank of each negative."""
-    return scan_all(problem.pos, problem.neg, problem.weight, problem.discount, problem.tail)
 
 
 @kernel

@@ -141,11 +141,9 @@ def prepare(scores, level, width, buckets, pivot):
     n_buckets = (3 if pivot.shape[0] > 0 else 1) * (buckets.last + 1)
     settled, start = np.empty(n_buckets, np.int32), np.zeros(n_buckets + 1, np.int32)
     edge, _, middle = lay_gaps(level, width)
-    typed = np.empty(2, scores.dtype)
-    typed[1] = buckets.last
     for e in range(edge.shape[0]):
-        typed[0] = edge[e]  # rounded: scores on either side of the edge are in this bucket, or not between
-        start[np.uint64(place(typed[0], buckets, typed[1], pivot)) + np.uint64(1)] += 1
+        # Rounded: scores on either side of the edge are in this bucket, or not between.
+        start[np.uint64(place(edge[e], buckets, pivot)) + np.uint64(1)] += 1
     for b in range(n_buckets):
         start[b + 1] += start[b]
         settled[b] = start[b] if start[b + 1] == start[b] else -1
@@ -158,15 +156,13 @@ def place_part(scores, where, limit, buckets, pivot, settled, start, edge, middl
 
     False if a score is not within ±limit. Rows are taken in turn, so that none waits for itself.
     """
-    typed = np.empty(2, scores.dtype)
-    typed[0], typed[1] = limit, buckets.last
-    limit, last = typed[0], typed[1]
+    bound, last = scores.dtype.type(limit), scores.dtype.type(buckets.last)
     cells, rows, apart = np.empty(CHUNK, np.int32), np.uint64(counts.shape[0] - 1), np.int32(middle.shape[0] - 1)
     p, fine = np.int64(0), True
     for begin in range(0, scores.shape[0], CHUNK):
         end = min(begin + CHUNK, scores.shape[0])
         part, cell, gap = scores[begin:end], cells[: end - begin], gaps[begin:end]
-        fine &= all_within(part, limit)
+        fine &= all_within(part, bound)
         cells_of(part, buckets, last, cell)
         if pivot.shape[0] > 0:
             for k in range(cell.shape[0]):
