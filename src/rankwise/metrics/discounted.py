@@ -60,6 +60,10 @@ class DiscountedLoss(Loss):
     ----------
     proven : bool
         Whether the loss is known to be QS-suitable for all query sizes.
+    is_uniform : bool
+        Whether all positives have the same weight.
+    is_continuous : bool
+        Whether the discount is known between whole places.
     closed_form : Tail
         Closed form of the discount up to the cut-off, if it is a built-in one.
     table_size : int
@@ -101,6 +105,9 @@ class DiscountedLoss(Loss):
                 setattr(self, method, function)  # not in place of a subclass's own
         if not self._is_as_declared("closed_form", "weight", "discount"):
             self.closed_form = Tail.NONE
+        self.is_uniform = type(self).weight is DiscountedLoss.weight and "weight" not in vars(self)
+        overridden = type(self).slope is not DiscountedLoss.slope and self._is_as_declared("slope", "discount")
+        self.is_continuous = overridden or "slope" in vars(self)
         self._per_pair = self.closed_form is Tail.LINEAR
         self.proven = self.closed_form is not Tail.NONE and k is None
         self._tail = self.closed_form if k is None else Tail.ZERO
@@ -135,17 +142,6 @@ class DiscountedLoss(Loss):
         {values}
         """
         raise TypeError(f"{type(self).__name__} has no slope; pass slope=, or override slope(self, m)")
-
-    @property
-    def is_continuous(self) -> bool:
-        """Whether the discount is known between whole places."""
-        overridden = type(self).slope is not DiscountedLoss.slope and self._is_as_declared("slope", "discount")
-        return "slope" in vars(self) or overridden
-
-    @property
-    def is_uniform(self) -> bool:
-        """Whether all positives have the same weight."""
-        return "weight" not in vars(self) and type(self).weight is DiscountedLoss.weight
 
     def continued(self, m: FloatArray, n: int) -> tuple[FloatArray, FloatArray]:
         """Return D(m) and D′(m) at real places m ≤ n; D is linear from k to k + 1, and wherever `slope` is not known.
@@ -257,7 +253,7 @@ class DiscountedLoss(Loss):
         """
         at, m = np.asarray(i) - 1, np.asarray(i) + np.asarray(j)
         n = n_pos + n_neg
-        w = self.tables(n_pos, n).weight[at] / float(self.normaliser(n_pos, n_neg))
+        w = self.tables(n_pos, n).weight[at] / self.normaliser(n_pos, n_neg)
         return np.asarray(w * (self.discounts(m, n) - self.discounts(m - 1, n)))
 
     def of_counts(self, above: ArrayLike, n_neg: int) -> FloatArray:
@@ -268,9 +264,12 @@ class DiscountedLoss(Loss):
         counts: IntArray = np.asarray(above)
         n_pos = counts.shape[-1]
         n = n_pos + n_neg
-        w = self.tables(n_pos, n).weight[:n_pos] / float(self.normaliser(n_pos, n_neg))
-        k = np.arange(1, n_pos + 1)
-        return np.asarray((w * (self.discounts(k, n) - self.discounts(k + counts, n))).sum(axis=-1))
+        k, w = np.arange(1, n_pos + 1), self.tables(n_pos, n).weight[:n_pos]
+        ideal = self.discounts(k, n)
+        c = float(n_pos) * n_neg if self._per_pair else float((w * ideal).sum())
+        if not c > 0.0:
+            self.normaliser(n_pos, n_neg)  # says why not
+        return np.asarray((w / c * (ideal - self.discounts(k + counts, n))).sum(axis=-1))
 
     def of_ties(self, ties: Ties) -> FloatArray:
         # Equal scores share the mean weight and discount of their places.

@@ -114,8 +114,8 @@ def _threshold(queries: Queries, t: int) -> Threshold:
         samples = np.flatnonzero(np.repeat(has, queries.sizes))
         grades, starts = grades[samples], np.concatenate([[0], np.cumsum(queries.sizes[has])])
     relevant = np.empty(grades.shape[0], np.bool_)
-    n_pos = compiled("levels").at_least(grades, starts, levels.grade[levels.starts[:-1][has] + t], relevant)
-    return Threshold(t, np.flatnonzero(has), samples, Queries(relevant, starts, n_pos))
+    compiled("levels").at_least(grades, starts, levels.grade[levels.starts[:-1][has] + t], relevant)
+    return Threshold(t, np.flatnonzero(has), samples, Queries(relevant, starts))
 
 
 def weigh_levels(levels: Levels, sizes: IntArray, loss: Loss) -> FloatArray:
@@ -165,4 +165,4 @@ def sum_over_levels(
         lost[which] += weight * found.loss
         compiled("levels").add_weighted(found.gradient, binary.starts, weight, samples, gradient)
         del found  # so that the next one reuses its memory
-    return Solved(value, lost, queries.counts[0], queries.counts[1], gradient)
+    return Solved(value, lost, gradient)

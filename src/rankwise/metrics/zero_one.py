@@ -65,4 +65,4 @@ def solve_labels(scores: NDArray[np.floating], queries: Queries, scale: float, e
             value[q] = margin[wrong].sum() / s.size
         loss[q] = np.count_nonzero(wrong) / s.size
         gradient[own] = np.where(wrong, -y / s.size, 0.0)
-    return Solved(value, loss, queries.counts[0], queries.counts[1], gradient)
+    return Solved(value, loss, gradient)

@@ -62,13 +62,13 @@ class _Itself(Surrogate):
     def solve_binary(self, scores: Scores, queries: Queries, loss: Loss, n_threads: int = 1) -> Solved:
         if not (np.abs(scores) <= limit_of(scores)).all():
             raise NotFiniteError
-        losses, starts = np.zeros(queries.sizes.size), queries.starts.tolist()
+        value, starts = np.zeros(queries.sizes.size), queries.starts.tolist()
         for q in np.flatnonzero(queries.can_rank).tolist():
             own = slice(starts[q], starts[q + 1])
-            losses[q] = self._lost(scores[own], queries.relevant[own], loss)
-        return Solved(losses, losses, queries.counts[0], queries.counts[1], np.zeros_like(scores))
+            value[q] = self._of_one(scores[own], queries.relevant[own], loss)
+        return Solved(value, value, np.zeros_like(scores))
 
-    def _lost(self, scores: Scores, relevant: NDArray[np.bool_], loss: Loss) -> float:
+    def _of_one(self, scores: Scores, relevant: NDArray[np.bool_], loss: Loss) -> float:
         if not isinstance(loss, DiscountedLoss):
             right = np.where(relevant, scores, -scores)
             return float(np.mean(right <= 0.0 if self.worst else right < 0.0))

@@ -74,7 +74,7 @@ class Smooth(Softened):
             else:
                 found = solve_ranked(scores[samples], own, loss, self.width, n_threads)
             value[which], gradient[samples] = found.value, found.gradient
-        return Solved(value, value, queries.counts[0], queries.counts[1], gradient)
+        return Solved(value, value, gradient)
 
 
 @documented

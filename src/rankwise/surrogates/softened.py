@@ -107,8 +107,8 @@ class Softened(Surrogate):
         both = (n_pos > 0) & (n_neg > 0)
         value = np.zeros(n_pos.size)
         if not both.any():
-            return Solved(value, value, n_pos, n_neg, np.zeros_like(scores))
+            return Solved(value, value, np.zeros_like(scores))
         part, own, weight, ramp = self.errors(counts_of(soft, n_pos, n_neg, loss), loss, n_threads)
         value[both] = sums_of(part, n_pos)[both]
         gradient = compiled("soft").spread(scores, queries, soft, weight, own, ramp, n_threads)
-        return Solved(value, value, n_pos, n_neg, gradient)
+        return Solved(value, value, gradient)
