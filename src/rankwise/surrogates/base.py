@@ -38,9 +38,9 @@ class Surrogate(ABC):
     is_convex : bool
         Whether the value is convex in the scores, so that solvers can certify a minimum.
     is_derivative : bool
-        Whether the gradient is the derivative of the value. Otherwise it is an update rule.
+        Whether the gradient is the derivative of the value, not an update rule.
     takes_grades : bool
-        Whether it can be solved for grades. Otherwise relevance must be binary.
+        Whether it can be solved for grades, not only for binary relevance.
     width : float or None
         Half the width of the ramp by which scores are compared, if there is one.
 
