@@ -52,8 +52,11 @@ def load(path: str | Path) -> Any:
     Examples
     --------
     >>> import rankwise as rw
-    >>> rw.RankSVM().fit([[0.0], [1.0]], [0, 1]).save("model.rankwise")  # doctest: +SKIP
-    >>> rw.load("model.rankwise").n_features_in_  # doctest: +SKIP
+    >>> from tempfile import TemporaryDirectory
+    >>> with TemporaryDirectory() as folder:
+    ...     rw.RankSVM().fit([[0.0], [1.0]], [0, 1]).save(f"{folder}/model.rw")
+    ...     model = rw.load(f"{folder}/model.rw")
+    >>> model.n_features_in_
     1
     """
     return from_file(read_model(path), path)

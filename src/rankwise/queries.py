@@ -143,6 +143,11 @@ def single_query(truth: Truth) -> Queries:
     return as_queries(truth, starts)
 
 
+def part_of(queries: Queries, which: NDArray[np.bool_]) -> tuple[NDArray[np.bool_], NDArray[np.int64]]:
+    """Return the samples (n,) of some of the queries, which (Q,), and the starts of these queries on their own."""
+    return np.repeat(which, queries.sizes), np.concatenate([[0], np.cumsum(queries.sizes[which])])
+
+
 class FoundRanking(NamedTuple):
     """The most violating ranking of a query, from which an `Interleaving` is made on request.
 

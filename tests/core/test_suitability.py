@@ -187,9 +187,7 @@ def test_a_weight_that_is_zero_only_for_few_positives_is_refused_for_those_only(
 
 @pytest.mark.parametrize("size", [(1, 9), (3, 9), (9, 3)])
 @pytest.mark.parametrize("name", ["ndcg", "ap", "mrr", "precision"])
-def test_losses_of_the_first_places_are_not_suitable_for_longer_queries(
-    name: str, size: tuple[int, int]
-) -> None:
+def test_losses_of_the_first_places_are_not_suitable_for_longer_queries(name: str, size: tuple[int, int]) -> None:
     cut, first, beyond = (as_loss(f"{name}@{k}") for k in (3, 1, 12))
     assert breaks_at(cut, *size)
     with pytest.raises(rw.NotQSSuitableError, match=rf"{name}@3 breaks \(C2\)"):

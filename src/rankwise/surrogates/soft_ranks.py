@@ -32,7 +32,7 @@ from rankwise.metrics.thresholds import (
     levels_of,
     sums_of,
 )
-from rankwise.queries import Queries, Solved, as_queries, compiled
+from rankwise.queries import Queries, Solved, as_queries, compiled, part_of
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
@@ -67,8 +67,8 @@ def by_kind(queries: Queries, loss: Loss) -> list[tuple[Any, Any, Queries]]:
         assert queries.grades is not None
         found: list[tuple[Any, Any, Queries]] = []
         for which, truth in ((is_binary, relevant), (~is_binary, queries.grades)):
-            samples, sizes = np.repeat(which, queries.sizes), queries.sizes[which]
-            found.append((which, samples, as_queries(truth[samples], np.concatenate([[0], np.cumsum(sizes)]))))
+            samples, starts = part_of(queries, which)
+            found.append((which, samples, as_queries(truth[samples], starts)))
         return found
 
     return queries.once("kinds", find, loss)
