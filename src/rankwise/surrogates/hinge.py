@@ -68,13 +68,13 @@ class Hinge(Surrogate):
 
     def accepts(self, loss: LossLike) -> Loss:
         found = as_loss(loss)
-        if found.judges_labels and self.method not in ("auto", "exhaustive"):
+        if found.judges_labels and self.method != "auto":
             found.check(1, 1)
         return found
 
     def solve_binary(self, scores: NDArray[np.floating], queries: Queries, loss: Loss, n_threads: int = 1) -> Solved:
         if isinstance(loss, ZeroOne):
-            return solve_labels(scores, queries, self.scale, self.method == "exhaustive")
+            return solve_labels(scores, queries, self.scale)
         assert isinstance(loss, DiscountedLoss)
         method, k = self.method, None
         if loss.k is not None and method == "auto" and not _is_suitable(loss, queries):
