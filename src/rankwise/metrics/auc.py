@@ -56,12 +56,8 @@ class AUC(DiscountedLoss):
 def auc(scores: ArrayLike, relevant: ArrayLike, *, qid: ArrayLike | None = None, empty: str = "skip") -> float:
     """Compute the area under the ROC curve.
 
-    It is the fraction of pairs of a positive and a negative that are in order, with a tie counted as half:
-
-        AUC = Σ_ties (t − p)(P + p/2) / (n_pos·n_neg)
-
-    Samples with equal scores form one tie of t samples, p of them positive, below P positives. This agrees with
-    scikit-learn's `roc_auc_score`.
+    It is the fraction of pairs of a positive and a negative that are in order, with a tie counted as half, as in
+    scikit-learn.
 
     {judging}
 

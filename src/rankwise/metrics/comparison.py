@@ -135,8 +135,7 @@ def compare(
     Examples
     --------
     >>> qid, grades = np.repeat(np.arange(6), 3), np.tile([2, 0, 1], 6)
-    >>> a, b = np.tile([1.0, 2.0, 3.0], 6), np.tile([3.0, 1.0, 2.0], 6)
-    >>> print(compare("ndcg", a, b, grades, qid))
+    >>> print(compare("ndcg", np.tile([1.0, 2.0, 3.0], 6), np.tile([3.0, 1.0, 2.0], 6), grades, qid))
     ndcg: A 0.6885, B 1.0000, B - A +0.3115 (95%: +0.3115 to +0.3115), Wilcoxon p = 0.031, sign flips p = 0.031; ...
     """
     metric = as_metric(metric)

@@ -80,8 +80,8 @@ def reciprocal_rank(
 ) -> float:
     """Compute the reciprocal of the place of the first positive.
 
-    With `qid`, the mean over queries is the mean reciprocal rank, MRR. If samples have equal scores, the result is the
-    expectation over their orders.
+    Its mean over queries is the mean reciprocal rank, MRR. If samples have equal scores, it is the expectation over
+    their orders.
 
     {judging}
 

@@ -107,8 +107,8 @@ def ndcg(
 
         NDCG = DCG / (DCG of the ranking by grades),   DCG = Σ_{places m ≤ k} G(grade)/log2(1 + m)
 
-    Samples with equal scores share the mean of their gains, even if k cuts through them. This is the expectation over
-    their orders and agrees with scikit-learn's `ndcg_score`. G is 2^grade − 1 by default, as in LETOR and LightGBM.
+    G is 2^grade − 1 by default, as in LETOR and LightGBM. Samples with equal scores share the mean of their gains, even
+    if k cuts through them, as in scikit-learn: this is the expectation over their orders.
 
     {judging}
 

@@ -24,11 +24,9 @@ class RankingScorer:
         scorer = make_ranking_scorer("ndcg@10").set_score_request(qid=True)
         cross_val_score(model, X, y, cv=GroupKFold(5), scoring=scorer, params={"qid": qid, "groups": qid})
 
-    Without qid, the scorer raises an error unless one_query=True.
-
-    Samples are scored by decision_function, else by the second column of predict_proba, else by predict. Positives are
-    y == estimator.classes_[1]. For an estimator without classes_, positives are y > 0, and "ndcg" and "err" take y as
-    grades.
+    Without qid, the scorer raises an error unless one_query=True. Samples are scored by decision_function, else by the
+    second column of predict_proba, else by predict. Positives are y == estimator.classes_[1]. For an estimator without
+    classes_, positives are y > 0, and "ndcg" and "err" take y as grades.
 
     {arguments_of_metrics}
 

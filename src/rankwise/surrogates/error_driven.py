@@ -20,8 +20,6 @@ from rankwise.queries import compiled
 from rankwise.surrogates.base import Result, evaluate
 from rankwise.surrogates.softened import Errors, SoftCounts, Softened
 
-__all__ = ["ErrorDriven", "error_driven_loss"]
-
 
 @documented
 @dataclass(frozen=True)

@@ -22,8 +22,6 @@ from rankwise.queries import Queries, Solved, compiled
 from rankwise.surrogates.base import Result, evaluate
 from rankwise.surrogates.softened import Errors, SoftCounts, Softened
 
-__all__ = ["Smooth", "smooth_loss"]
-
 
 @documented
 @dataclass(frozen=True)
