@@ -38,7 +38,8 @@ def load(path: str | Path) -> Any:
     Returns
     -------
     estimator
-        The model, such as a `RankSVM`; or that of another package, such as a `PLCNN` of the laboratory.
+        The model: a `LinearRanker`, `RankSVM`, `RankSVMCV`, `LatentRankSVM` or `LatentRankSVMCV`; or that of another
+        package, such as a `PLCNN` of the laboratory.
 
     Raises
     ------
@@ -48,16 +49,19 @@ def load(path: str | Path) -> Any:
     See Also
     --------
     RankSVM.save : Write a model to a file.
+    io.read_model : Read the contents of a model file.
 
     Examples
     --------
+    >>> import tempfile
+    >>> from pathlib import Path
     >>> import rankwise as rw
-    >>> from tempfile import TemporaryDirectory
-    >>> with TemporaryDirectory() as folder:
-    ...     rw.RankSVM().fit([[0.0], [1.0]], [0, 1]).save(f"{folder}/model.rw")
-    ...     model = rw.load(f"{folder}/model.rw")
-    >>> model.n_features_in_
-    1
+    >>> X, y = [[0.0], [1.0], [2.0], [3.0]], [0, 1, 0, 1]
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     rw.RankSVM().fit(X, y).save(Path(folder) / "model.rankwise")
+    ...     model = rw.load(Path(folder) / "model.rankwise")
+    >>> type(model).__name__, model.n_features_in_
+    ('RankSVM', 1)
     """
     return from_file(read_model(path), path)
 
