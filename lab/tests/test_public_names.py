@@ -14,7 +14,6 @@ PUBLIC = (
     "rankwise.boosting",
     "rankwise.cli",
     "rankwise.dask",
-    "rankwise.figures",
     "rankwise.inference",
     "rankwise.io",
     "rankwise.latent",

@@ -17,10 +17,7 @@ def install_hint(extra: str) -> str:
     return f"pip install 'rankwise[{extra}]' (in a checkout: pip install '.[{extra}]')"
 
 
-def missing(error: ModuleNotFoundError, *, detecting: bool = False) -> str | None:
-    """How to install a package that was not found, in one line; None if no extra has it. detecting: for detection."""
+def missing(error: ModuleNotFoundError) -> str | None:
+    """How to install a package that was not found, in one line; None if no extra has it."""
     package = (error.name or "").partition(".")[0]
-    if package not in _EXTRAS:
-        return None
-    extra = "detection" if detecting else _EXTRAS[package]
-    return f"this needs {package}: {install_hint(extra)}"
+    return f"this needs {package}: {install_hint(_EXTRAS[package])}" if package in _EXTRAS else None

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import select
 import shutil
 import signal
 import subprocess
@@ -11,11 +9,14 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
-from commands import draw, run
+from commands import draw
+from samples import write_samples
 from short_search import fewer_candidates
 
-from rankwise.io import write_data
+import rankwise as rw
+from rankwise.io import read_data
 
 
 @pytest.fixture(scope="module")
@@ -31,18 +32,21 @@ def samples(tmp_path_factory: pytest.TempPathFactory) -> Path:
     root = tmp_path_factory.mktemp("samples")
     for name, seed in (("train", 1), ("test", 2)):
         X, y, qid = draw(seed)
-        write_data(root / f"{name}.svm", X, y, qid)
-        write_data(root / f"{name}.csv", X, y, qid)
-        write_data(root / f"{name}.txt.gz", X, y, qid)
-        write_data(root / f"{name}-flat.svm", X, y >= 1)
+        write_samples(root / f"{name}.svm", X, y, qid)
+        write_samples(root / f"{name}.csv", X, y, qid)
+        write_samples(root / f"{name}.txt.gz", X, y, qid)
+        write_samples(root / f"{name}-flat.svm", X, y >= 1)
     return root
 
 
 @pytest.fixture(scope="session")
 def fitted(samples: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A model of train.csv; no test changes it."""
+    """A RankSVM of train.csv, which Python trained and saved; no test changes it."""
     path = tmp_path_factory.mktemp("fitted") / "model.rw"
-    run("fit --model rank-svm --C 10 --quiet", samples / "train.csv", "-o", path)
+    data = read_data(samples / "train.csv")
+    model = rw.RankSVM("ap", 10.0).fit(data.X, data.y >= 1, data.qid)
+    model.feature_names_in_ = np.array(data.feature_names, dtype=object)
+    model.save(path)
     return path
 
 
@@ -79,40 +83,3 @@ def start() -> Iterator[Callable[..., subprocess.Popen[bytes]]]:
     for process in started:
         process.kill()
         process.communicate()
-
-
-Terminal = tuple[subprocess.Popen[bytes], Callable[..., bytes]]
-
-
-@pytest.fixture
-def at_a_terminal(start: Callable[..., subprocess.Popen[bytes]]) -> Iterator[Callable[..., Terminal]]:
-    """Start a process whose errors go to a terminal, where progress is seen at once.
-
-    With it comes a function that reads them until these words, or until the process ends.
-    """
-    opened = []
-
-    def begin(*command: Any) -> Terminal:
-        leader, follower = os.openpty()
-        opened.append(leader)
-        process = start(*command, stderr=follower)
-        os.close(follower)
-
-        def read(until: bytes | None = None) -> bytes:
-            said = b""
-            while until is None or until not in said:
-                assert select.select([leader], [], [], 120)[0], said
-                try:
-                    part = os.read(leader, 4096)
-                except OSError:  # what Linux says of a terminal that nobody writes to any more
-                    break
-                if not part:
-                    break
-                said += part
-            return said.replace(b"\r\n", b"\n")
-
-        return process, read
-
-    yield begin
-    for leader in opened:
-        os.close(leader)

@@ -12,21 +12,18 @@ from pathlib import Path
 import numpy as np
 import pytest
 from commands import ATOL, PNG, RTOL, Capture, document, draw, refused, run, scores_of
+from samples import write_samples
 
 import rankwise as rw
 from rankwise.cli import evaluate
 from rankwise.cli.main import main
-from rankwise.io import read_data, write_data
+from rankwise.io import read_data
 from rankwise.metrics import bootstrap_interval
 
-SVM = "--model rank-svm --quiet"
-
-
 DOCUMENTS = {
-    "fit --model rank-svm train.svm -o m.rw --C 10": "model kind data loss C choice standardize objective dual "
-    "gap tol converged iterations inference_calls seconds interrupted notes",
+    "fit train.svm -o m.rw": "model kind data metric candidates best_score seconds interrupted notes",
     "predict model.rw test.csv --rank": "model data scores ranks",
-    "evaluate model.rw test.csv --resamples 20": "model data empty gain max_grade bootstrap metrics figure",
+    "evaluate model.rw test.csv --resamples 20": "model data empty gain bootstrap metrics figure",
 }
 
 
@@ -65,7 +62,7 @@ def test_empty_queries_count_as_is_said(model: Path, capsys: Capture) -> None:
     X, y, qid = draw(2)
     y[qid <= 3] = 0.0
     y[qid == 4] = 1.0
-    write_data("gaps.csv", X, y, qid)
+    write_samples("gaps.csv", X, y, qid)
     line, values = "evaluate model.rw gaps.csv --metrics ndcg@5 ap auc --resamples 0", {}
     for empty, said in (("skip", "are skipped"), ("zero", "count as 0"), ("one", "count as 1")):
         found = document(f"{line} --empty {empty}")
@@ -94,19 +91,19 @@ def test_labels_are_grades_with_the_gain_that_is_asked_for(model: Path, capsys: 
     for gain in ("exp2", "linear"):
         expected = rw.metrics.as_metric("ndcg", gain=gain)(scores, y, qid=qid)  # type: ignore[arg-type]
         assert value("test.csv", f"ndcg --gain {gain}") == pytest.approx(expected, rel=RTOL)
-    expected = rw.metrics.expected_reciprocal_rank(scores, y, k=3, max_grade=4, qid=qid)
-    assert value("test.csv", "err@3 --max-grade 4") == pytest.approx(expected, rel=RTOL)
+    expected = rw.metrics.expected_reciprocal_rank(scores, y, k=3, qid=qid)
+    assert value("test.csv", "err@3") == pytest.approx(expected, rel=RTOL)
     # Negative labels are no gains, and huge ones have linear gains only.
-    write_data("signs.csv", X, np.where(y >= 1, 1.0, -1.0), qid)
-    write_data("zeros.csv", X, np.where(y >= 1, 1.0, 0.0), qid)
+    write_samples("signs.csv", X, np.where(y >= 1, 1.0, -1.0), qid)
+    write_samples("zeros.csv", X, np.where(y >= 1, 1.0, 0.0), qid)
     assert value("signs.csv", "ndcg") == value("zeros.csv", "ndcg")
-    write_data("huge.csv", X, y * 1000.0, qid)
+    write_samples("huge.csv", X, y * 1000.0, qid)
     linear = [value(name, "ndcg --gain linear") for name in ("huge.csv", "test.csv")]
     assert linear[0] == pytest.approx(linear[1], rel=RTOL)
     said = "2^2000, the gain of grade 2000, is beyond float64; pass gain='linear'"
     assert said in refused(capsys, "evaluate model.rw huge.csv --metrics ndcg")
     # Without a zero, there is one class, which metrics of grades can judge.
-    write_data("high.csv", X, y + 1.0, qid)
+    write_samples("high.csv", X, y + 1.0, qid)
     assert value("high.csv", "ndcg@5") == pytest.approx(rw.metrics.ndcg(scores, y + 1.0, k=5, qid=qid), rel=RTOL)
     assert "only one class" in refused(capsys, "evaluate model.rw high.csv --metrics ndcg@5 ap")
 

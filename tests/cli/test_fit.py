@@ -1,120 +1,107 @@
-"""Fitting RankSVM: the model is that of the Python interface, from every kind of file and option."""
+"""`rankwise fit`: its model is that of the Python interface, from every kind of file and option; what is said of it."""
 
 from __future__ import annotations
 
 import io
-import re
+import json
 import sys
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
-from commands import ATOL, RTOL, Capture, document, draw, refused, run
-from scipy.sparse import csr_array
-from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import StandardScaler
+from commands import ATOL, RTOL, Capture, document, draw, run
+from samples import write_samples
 
 import rankwise as rw
-from rankwise.io import read_data, read_model, write_data
+from rankwise.io import read_data, read_model
+from rankwise.linear import candidates
 
-SVM = "--model rank-svm --quiet"
+pytestmark = pytest.mark.usefixtures("short_search")
+FAST = "--cv 2 --quiet"
 
 
-# Round trips
-
-
-@pytest.mark.parametrize("name", ["svm", "csv", "txt.gz"])
-def test_scores_are_those_of_the_python_interface(folder: Path, name: str) -> None:
-    run(f"fit {SVM} train.{name} -o m.rw --C 10 --loss ndcg")
+def ranker(metric: str = "ap", relevant_from: float = 1.0) -> rw.LinearRanker:
+    """The model that train.csv should give."""
     X, y, qid = draw(1)
-    test, _, test_qid = draw(2)
-    expected = rw.RankSVM("ndcg", 10.0).fit(X, y, qid)
-    run(f"predict m.rw test.{name} -o scores.txt")
-    np.testing.assert_allclose(np.loadtxt("scores.txt"), expected.decision_function(test), RTOL, ATOL)
-    run(f"predict m.rw test.{name} -o ranks.txt --rank")
-    assert Path("ranks.txt").read_text().split() == [str(k) for k in expected.rank(test, test_qid)]
-    run(f"predict m.rw test.{name} -o labels.txt --labels")
-    assert Path("labels.txt").read_text().split() == [str(int(k)) for k in expected.predict(test)]
+    return rw.LinearRanker(metric, cv=2).fit(X, y if "ndcg" in metric else y >= relevant_from, qid)
 
 
-def test_data_come_through_standard_input(folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: Capture) -> None:
+def test_scores_are_those_of_the_python_interface(folder: Path) -> None:
+    run(f"fit train.csv -o m.rw {FAST}")
+    expected, (X, _, qid) = ranker(), draw(2)
+    run("predict m.rw test.csv -o scores.txt")
+    np.testing.assert_allclose(np.loadtxt("scores.txt"), expected.decision_function(X), RTOL, ATOL)
+    run("predict m.rw test.csv -o ranks.txt --rank")
+    assert Path("ranks.txt").read_text().split() == [str(k) for k in expected.rank(X, qid)]
+    run("predict m.rw test.csv -o labels.txt --labels")
+    assert Path("labels.txt").read_text().split() == [str(int(k)) for k in expected.predict(X)]
+
+
+def test_options_reach_the_estimator(folder: Path) -> None:
+    run("fit train.csv -o m.rw --metric mrr --cv 3 --jobs 2 --seed 7 --quiet")
+    expected = {"metric": "mrr", "cv": 3, "n_jobs": 2, "random_state": 7, "verbose": 0}
+    assert rw.load("m.rw").get_params().items() >= expected.items()
+
+
+def test_data_come_through_standard_input(model: Path, monkeypatch: pytest.MonkeyPatch, capsys: Capture) -> None:
     def give(path: str) -> None:
         monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(Path(path).read_bytes())))
 
     give("train.txt.gz")
-    run(f"fit {SVM} - -o m.rw --C 10")
+    run(f"fit - -o m.rw {FAST}")
+    np.testing.assert_allclose(rw.load("m.rw").coef_, ranker().coef_, RTOL, ATOL)
+    assert read_model("m.rw").header["note"]["source"] == "standard input"
     give("test.svm")
     run("predict m.rw -")
     piped = capsys.readouterr().out
-    run("predict m.rw test.csv")
+    run("predict m.rw test.svm")
     assert capsys.readouterr().out == piped
-    assert read_model("m.rw").header["note"]["source"] == "standard input"
 
 
-def test_C_is_chosen_as_by_cross_validation(folder: Path, capsys: Capture) -> None:
-    choice = document("fit --model rank-svm train.svm -o m.rw --cv 3 --scoring ndcg@5 --seed 7")["choice"]
-    X, y, qid = draw(1)
-    expected = rw.RankSVMCV("ap", cv=3, scoring="ndcg@5", random_state=7).fit(X, y, qid)
-    stored = rw.load("m.rw")
-    np.testing.assert_allclose(stored.C_, expected.C_, RTOL)
-    np.testing.assert_allclose(stored.coef_, expected.coef_, RTOL, ATOL)
-    np.testing.assert_allclose(choice["scores"], expected.scores_[0], RTOL)
-    (marked,) = (line for line in capsys.readouterr().out.splitlines() if line.startswith("*"))
-    best = expected.scores_[0][np.argmax(expected.scores_[0].mean(axis=1))]
-    assert marked.split() == ["*", f"{expected.C_:.4g}", f"{best.mean():.4f}", f"{best.std():.4f}"]
-    # The loss ndcg is judged by grades unless told.
-    choice = document(f"fit {SVM} train.csv -o m.rw --loss ndcg --cv 3")["choice"]
-    assert choice["metric"] == "ndcg"
-    np.testing.assert_allclose(choice["scores"], rw.RankSVMCV("ndcg", cv=3).fit(X, y, qid).scores_[0], RTOL)
-
-
-def test_options_reach_the_estimator(folder: Path) -> None:
-    run(f"fit {SVM} train.svm -o m.rw --loss auc --C 5 --tol 0.02 --threads 2")
-    expected = {"loss": "auc", "C": 5.0, "tol": 0.02, "n_threads": 2, "verbose": 0}
-    assert rw.load("m.rw").get_params().items() >= expected.items()
-    run(f"fit {SVM} train.svm -o m.rw --loss ndcg@5 --cv 3 --jobs 2 --seed 3")
-    expected = {"loss": "ndcg@5", "cv": 3, "n_jobs": 2, "random_state": 3}
-    assert rw.load("m.rw").get_params().items() >= expected.items()
-
-
-def test_queries_are_left_aside_if_asked(folder: Path) -> None:
-    run(f"fit {SVM} train.svm -o m.rw --C 10 --no-qid")
-    X, y, _ = draw(1)
-    write_data("flat.svm", X, y)
-    run(f"fit {SVM} flat.svm -o flat.rw --C 10")
-    np.testing.assert_allclose(rw.load("m.rw").coef_, rw.load("flat.rw").coef_, RTOL, ATOL)
-    run("predict m.rw test.svm --rank --no-qid -o ranks.txt")
+def test_queries_are_left_aside_if_asked_and_map_needs_them(folder: Path) -> None:
+    run(f"fit train.csv -o map.rw --metric map {FAST}")
+    run(f"fit train.csv -o flat.rw --no-qid {FAST}")
+    np.testing.assert_allclose(rw.load("map.rw").coef_, ranker().coef_, RTOL, ATOL)
+    assert (rw.load("flat.rw").coef_ != rw.load("map.rw").coef_).all()
+    run("predict map.rw test.csv --rank --no-qid -o ranks.txt")
     assert sorted(map(int, Path("ranks.txt").read_text().split())) == list(range(1, 241))
 
 
-def test_relevance_begins_where_it_is_told(folder: Path) -> None:
-    run(f"fit {SVM} train.svm -o m.rw --C 10 --relevant-from 2")
-    X, y, qid = draw(1)
-    np.testing.assert_allclose(rw.load("m.rw").coef_, rw.RankSVM("ap", 10.0).fit(X, y >= 2, qid).coef_, RTOL, ATOL)
-    test = document("evaluate m.rw test.svm --metrics ap --resamples 0")["data"]
+@pytest.mark.parametrize("metric", ["ap", "ndcg@5"])
+def test_grades_count_for_ndcg_and_not_for_other_metrics(folder: Path, metric: str) -> None:
+    found = document(f"fit train.csv -o m.rw --metric {metric} {FAST}")["candidates"]
+    np.testing.assert_allclose([row["score"] for row in found], ranker(metric).report_.scores, RTOL)
+
+
+def test_relevance_names_and_classes_are_kept(folder: Path) -> None:
+    run(f"fit train.csv -o m.rw --relevant-from 2 {FAST}")
+    stored = rw.load("m.rw")
+    np.testing.assert_allclose(stored.coef_, ranker(relevant_from=2.0).coef_, RTOL, ATOL)
+    assert stored.feature_names_in_.tolist() == [f"f{k + 1}" for k in range(6)]
+    assert read_model("m.rw").header["note"]["interrupted"] is False
+    test = document("evaluate m.rw test.csv --metrics ap --resamples 0")["data"]
     assert (test["relevant_from"], test["positives"]) == (2.0, int((draw(2)[1] >= 2).sum()))
 
 
-def test_features_are_those_of_training_by_index_and_by_name(model: Path, folder: Path) -> None:
+def test_features_are_those_of_training_by_index_and_by_name(model: Path) -> None:
     Path("from0.svm").write_text("1 0:1 1:2\n0 0:-1 1:1\n1 0:2\n0 1:3\n")
     Path("sparse.svm").write_text("0 1:1\n")
-    run(f"fit {SVM} from0.svm -o m.rw --C 10")
+    run("fit from0.svm -o m.rw --quiet")
     run("predict m.rw sparse.svm -o scores.txt")
     stored = rw.load("m.rw")
     assert np.loadtxt("scores.txt", ndmin=1)[0] == pytest.approx(stored.coef_[0, 1] + stored.intercept_[0])
     X, y, qid = draw(2)
-    names = read_data("test.csv").feature_names
-    assert names is not None
-    write_data("turned.csv", X[:, ::-1], y, qid, names[::-1])
-    run("predict model.rw test.csv -o a.txt")
-    run("predict model.rw turned.csv -o b.txt")
-    assert Path("a.txt").read_text() == Path("b.txt").read_text()
+    write_samples("turned.csv", X[:, ::-1], y, qid, [f"f{k}" for k in range(6, 0, -1)])
+    for name in ("test", "turned"):
+        run(f"predict model.rw {name}.csv -o {name}.txt")
+    assert Path("test.txt").read_text() == Path("turned.txt").read_text()
 
 
 def test_a_file_with_its_ids_is_taken(model: Path, capsys: Capture) -> None:
     lines = Path("test.csv").read_text().splitlines()
     Path("ids.csv").write_text("\n".join(f"{'id' if k == 0 else f'C{k}'},{line}" for k, line in enumerate(lines)))
-    run(f"fit {SVM} ids.csv -o m.rw --C 1 --ignore id")
+    run(f"fit ids.csv -o m.rw --ignore id {FAST}")
     run("evaluate model.rw ids.csv --ignore id --resamples 0")
     run("predict model.rw ids.csv --ignore id -o scores.txt")
     assert len(Path("scores.txt").read_text().splitlines()) == len(lines) - 1
@@ -124,46 +111,70 @@ def test_a_file_with_its_ids_is_taken(model: Path, capsys: Capture) -> None:
     assert said in capsys.readouterr().err
 
 
-def test_standardizing_is_folded_into_the_model(folder: Path, capsys: Capture) -> None:
-    rng = np.random.default_rng(0)
+@pytest.mark.parametrize("labels", [(-1.0, 1.0), (3.0, 7.0), (0.25, 0.75)])
+def test_two_labels_are_the_classes_if_they_are_whole(folder: Path, labels: tuple[float, float]) -> None:
     X, y, _ = draw(1)
-    sparse = csr_array(np.where(rng.random((240, 40)) < 0.1, 7.0 * rng.random((240, 40)), 0.0))
-    for features in (X, sparse):
-        write_data("flat.svm", features, y >= 1)
-        run(f"fit {SVM} flat.svm -o m.rw --C 10 --standardize")
-        scaler = StandardScaler(with_mean=features is X)
-        expected = make_pipeline(scaler, rw.RankSVM("ap", 10.0)).fit(features, y >= 1).decision_function(features)
-        np.testing.assert_allclose(rw.load("m.rw").decision_function(features), expected, RTOL, ATOL)
-        assert np.ptp(expected - rw.RankSVM("ap", 10.0).fit(features, y >= 1).decision_function(features)) > 0.01
-    Path("huge.svm").write_text("1 1:1 2:1e308\n0 1:2 2:-1e308\n1 1:3 2:1e308\n")
-    said = "huge.svm: feature 2 is too large to standardize; rescale it"
-    assert said in refused(capsys, f"fit {SVM} huge.svm -o none.rw --C 1 --standardize")
-    assert not Path("none.rw").exists()
+    write_samples("two.svm", X, np.where(y >= 1, labels[1], labels[0]))
+    run(f"fit two.svm -o m.rw {FAST} --relevant-from {labels[1]}")
+    expected = [0, 1] if labels[0] == 0.25 else [int(label) for label in labels]
+    assert rw.load("m.rw").classes_.tolist() == expected
 
 
-# What is said and written
-
-
-def test_the_summary_tells_what_was_learnt(folder: Path, capsys: Capture) -> None:
-    run("fit --model rank-svm train.svm -o m.rw --C 10")
+@pytest.mark.parametrize("n", [2, 240])
+def test_one_relevant_sample_is_enough(folder: Path, capsys: Capture, n: int) -> None:
+    write_samples("one.csv", draw(1)[0][:n], np.arange(n) == 1)
+    found = document("fit one.csv -o m.rw")
     printed = capsys.readouterr()
-    stored = rw.load("m.rw")
-    y, qid = draw(1)[1:]
-    assert f"240 samples with 6 features, {int((y >= 1).sum())} relevant" in printed.out
-    assert f"{np.unique(qid).size} queries" in printed.out
-    assert "loss ap, C = 10\n" in printed.out
-    assert f"objective {stored.objective_:.6g}, within {stored.gap_:.1e} of the minimum" in printed.out
-    assert f"{stored.n_iter_} iterations, {stored.timing_['calls']:,} inference calls" in printed.out
-    assert re.search(r"\d+\.\d\d s \(\d+% in inference\)", printed.out)
-    assert printed.out.endswith("model: m.rw\n")
-    assert re.search(r"gap \S+, \d+ planes", printed.err)
+    assert "metric ap, not scored: too few samples for cross-validation" in printed.out
+    assert found["best_score"] is None
+    said = "one.csv: too few samples for cross-validation, so it is not known how well the model ranks; add"
+    assert found["notes"][0].startswith(said)
+    assert f"rankwise: {said}" in printed.err
+    run("predict m.rw one.csv -o scores.txt")
+    assert np.isfinite(np.loadtxt("scores.txt")).all()
 
 
-def test_quiet_is_quiet_but_for_notes(folder: Path, capsys: Capture) -> None:
-    run(f"fit {SVM} train.svm -o m.rw --C 10")
+def test_the_summary_shows_what_was_tried(folder: Path, capsys: Capture) -> None:
+    found = document("fit train.csv -o m.rw --cv 2")
+    printed, stored = capsys.readouterr(), rw.load("m.rw")
+    lines = printed.out.splitlines()
+    n = int((read_data("train.csv").y >= 1).sum())  # type: ignore[operator]
+    assert lines[0].startswith(f"train.csv: 240 samples with 6 features, {n} relevant")
+    assert "12 queries" in lines[0]
+    assert lines[1] == "metric ap, scores by 6-fold cross-validation:"
+    assert "\n".join(lines[2:-2]) == str(stored.report_)
+    assert lines[-2].endswith("s of it for cross-validation")
+    assert lines[-1] == "model: m.rw"
+    assert "LinearRanker: " in printed.err
+    assert (found["kind"], found["metric"], found["interrupted"]) == ("linear-ranker", "ap", False)
+    assert [row["name"] for row in found["candidates"]] == stored.report_.names
+    assert sum(row["share"] for row in found["candidates"]) == pytest.approx(1.0)
+    assert found["best_score"] == stored.best_score_
+    run(f"fit train-flat.svm -o m.rw {FAST}")
     assert capsys.readouterr() == ("", "")
-    found = document(f"fit {SVM} train.svm -o m.rw --C 1e20")
-    (line,) = capsys.readouterr().err.splitlines()
-    assert line.startswith("rankwise: RankSVM stopped at a relative duality gap of")
-    assert not found["converged"]
-    assert [f"rankwise: {note}" for note in found["notes"]] == [line]
+
+
+@pytest.mark.parametrize("k", [0, 1, 40])
+def test_an_interrupt_of_the_search_leaves_a_model_if_anything_was_learnt(
+    folder: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch, k: int
+) -> None:
+    real, count = candidates.Classifier.fit, [0]
+
+    def fit(self: Any, C: float) -> Any:
+        count[0] += 1
+        if k in (0, count[0]):  # Ctrl-C at the k-th fit of a classifier, or at every one
+            raise KeyboardInterrupt
+        return real(self, C)
+
+    monkeypatch.setattr(candidates.Classifier, "fit", fit)
+    run(f"fit train-flat.svm -o m.rw --json f.json {FAST}", status=130)
+    said = capsys.readouterr().err
+    if k == 0:
+        assert said == "rankwise: interrupted before anything was learnt; m.rw was not written\n"
+        assert not Path("m.rw").exists()
+        return
+    assert said == "rankwise: interrupted: m.rw contains the best model so far\n"
+    assert json.loads(Path("f.json").read_text())["interrupted"] is True
+    assert read_model("m.rw").header["note"]["interrupted"] is True
+    assert (rw.load("m.rw").report_.folds.size > 0) == (k > 1)
+    run("predict m.rw test-flat.svm -o scores.txt")

@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 import pytest
 from commands import Capture, draw, refused, run
+from samples import write_samples
 
 import rankwise as rw
-from rankwise.io import write_data
 
 LONG = "9" * 50_000
 RANDOM = random.Random(0).randbytes(100_000)
@@ -34,52 +34,24 @@ def test_data_that_cannot_be_trained_on_are_refused(name: str, tmp_path: Path, c
     assert not (tmp_path / "m.rw").exists()
 
 
-def test_a_fit_to_two_samples_says_in_words_that_nothing_was_judged(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Capture
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    Path("two.csv").write_text("a;b;label\n1;2;0\n3;4;1\n")
-    run("fit two.csv -o m.rw")
-    printed = capsys.readouterr()
-    assert "nan" not in printed.out.split()
-    assert " candidates was scored; the ranker is their mean, weighted by share" in printed.out
-    said = "rankwise: two.csv: too few samples for cross-validation, so it is not known how well the model ranks; add"
-    assert said in printed.err
-    run("fit two.csv -o m.rw --quiet")
-    assert said in capsys.readouterr().err
-    run("predict m.rw two.csv -o scores.txt")
-    assert np.isfinite(np.loadtxt("scores.txt")).all()
-
-
-OF_RANK_SVM = ["--loss ndcg", "--C 1", "--scoring ap", "--tol 0.1", "--standardize", "--threads 2"]
-FIT, SVM = "fit train.svm -o m.rw", "fit train.svm -o m.rw --model rank-svm"
+# Options of RankSVM, which is trained in Python.
+GONE = ["--model rank-svm", "--loss ndcg", "--C 1", "--scoring ap", "--tol 0.1", "--standardize", "--threads 2"]
+FIT = "fit train.svm -o m.rw"
 REFUSALS = {
     "fit no.svm -o m.rw": "no.svm: no such file",
     "fit . -o m.rw": "is a folder",
     "fit train.svm": "required: -o",
-    f"{FIT} --C abc": "'abc' is not a positive number",
-    f"{FIT} --C {LONG}x": "'9999",
-    f"{FIT} --tol 0": "'0' is not a positive number",
     f"{FIT} --cv 1": "'1' is not a whole number of at least 2",
     f"{FIT} --jobs 0": "or -1 for all processors",
     f"{FIT} --seed 9999999999": "is not a whole number from 0 to 4294967295",
     f"{FIT} --relevant-from inf": "'inf' is not a finite number",
-    f"{FIT} --loss {LONG}": "argument --loss: unknown loss '9999",
     f"{FIT} {LONG}": "unrecognized arguments: 9999",
     LONG: "invalid choice: '9999",
-    f"{SVM} --scoring map": "unknown metric 'map'",
-    f"{SVM} --C 1 --cv 3": "--cv controls how C is chosen, but --C is 1",
-    f"{SVM} --cv 100 --quiet": "cv=100 needs at least 100 queries with both classes, but there are only 12",
     f"{FIT} --metric map@3": "unknown metric 'map@3'",
     f"{FIT} --metric precision": "precision needs the last place",
     "fit train-flat.svm -o m.rw --metric map": "has no queries, but map is the mean of AP",
-    f"{FIT} --no-qid --metric map": "use --metric ap",
-    f"{FIT} --model svm": "'svm'",
-    f"{SVM} --metric ap": "--metric is an option of --model linear-ranker; with rank-svm, use --loss, and --scoring to",
-    **{
-        f"{FIT} {option}": f"{option.split()[0]} is an option of --model rank-svm; add --model rank-svm, or remove"
-        for option in OF_RANK_SVM
-    },
+    f"{FIT} --no-qid --metric map": "use ap instead",
+    **{f"{FIT} {option}": f"unrecognized arguments: {option} (see" for option in GONE},
     f"{FIT} --format parquet": "train.svm",
     f"{FIT} --label f1": "--label, --query and --ignore name columns",
     "fit train.csv -o m.rw --label grade": "asked for by --label;",
@@ -112,7 +84,6 @@ REFUSALS = {
     "evaluate model.rw test.csv --metrics map --no-qid": "map is the mean of AP over queries; use ap instead",
     "evaluate model.rw test.csv --empty drop": "invalid choice: 'drop'",
     "evaluate model.rw test.csv --metrics err@0": "the cut-off of 'err@0' must be a whole number",
-    "evaluate model.rw test.csv --metrics err --max-grade 1": "is 2, above max_grade=1; pass the largest",
     "fit train.csv -o ": "argument -o/--output: the name is empty; give that of a file or folder",
     "predict model.rw ": "argument DATA: the name is empty",
     "evaluate model.rw test.csv --plot ": "argument --plot: the name is empty",
@@ -126,12 +97,12 @@ def wrong(samples: Path, fitted: Path, tmp_path_factory: pytest.TempPathFactory)
     for path in (*samples.iterdir(), fitted):
         (folder / path.name).write_bytes(path.read_bytes())
     X, y, qid = draw(2)
-    write_data(folder / "wide.svm", np.hstack([X, X[:, :1]]), y, qid)
-    write_data(folder / "narrow.csv", X[:, :5], y, qid)
-    run("fit --model rank-svm --C 10 --quiet", folder / "train.svm", "-o", folder / "nameless.rw")
-    write_data(folder / "renamed.csv", X, y, qid, ["f1", "f2", "f3", "f4", "f5", "g6"])
-    write_data(folder / "one.csv", X, 0.0 * y, qid)
-    write_data(folder / "unlabelled.csv", X, None, qid)
+    write_samples(folder / "wide.svm", np.hstack([X, X[:, :1]]), y, qid)
+    write_samples(folder / "narrow.csv", X[:, :5], y, qid)
+    run("fit --quiet", folder / "train.svm", "-o", folder / "nameless.rw")
+    write_samples(folder / "renamed.csv", X, y, qid, ["f1", "f2", "f3", "f4", "f5", "g6"])
+    write_samples(folder / "one.csv", X, 0.0 * y, qid)
+    write_samples(folder / "unlabelled.csv", X, None, qid)
     return folder
 
 
@@ -169,5 +140,5 @@ def test_running_out_of_memory_is_one_line(folder: Path, capsys: Capture, monkey
     def exhausted(*_: Any, **__: Any) -> None:
         raise MemoryError("Unable to allocate 1 TiB")
 
-    monkeypatch.setattr(rw.RankSVM, "fit", exhausted)
-    assert "out of memory (Unable to allocate 1 TiB)" in refused(capsys, f"{SVM} --C 1 --quiet")
+    monkeypatch.setattr(rw.LinearRanker, "fit", exhausted)
+    assert "out of memory (Unable to allocate 1 TiB)" in refused(capsys, f"{FIT} --quiet")

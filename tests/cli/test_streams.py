@@ -22,7 +22,7 @@ found = [main(arguments.split()) for arguments in sys.argv[1:]]
 Path("found.json").write_text(json.dumps([found, [os.path.realpath(f"/proc/self/fd/{n}") for n in range(3)]]))
 """
 COMMANDS = (
-    "fit train-flat.svm -o m.rw --model rank-svm --C 1 --json fit.json",
+    "fit train-flat.svm -o m.rw --json fit.json",
     "evaluate m.rw test-flat.svm --resamples 0 --metrics ap auc --json evaluate.json",
     "predict m.rw test-flat.svm -o scores.txt",
     "predict no.rw test-flat.svm -o other.txt",
@@ -79,7 +79,7 @@ def test_without_standard_output_results_that_would_go_there_are_refused(
 @pytest.mark.skipif(not FULL.exists(), reason="this system has no /dev/full")
 def test_a_standard_error_that_cannot_be_written_costs_what_is_said_and_not_the_model(folder: Path) -> None:
     with FULL.open("w") as full:
-        fit = [*COMMAND, "fit", "train.csv", "-o", "m.rw", "--model", "rank-svm", "--C", "1"]
+        fit = [*COMMAND, "fit", "train.csv", "-o", "m.rw"]
         assert subprocess.run(fit, stderr=full, stdout=subprocess.DEVNULL).returncode == 0
     assert rw.load("m.rw").coef_.size == 6
 

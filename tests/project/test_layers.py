@@ -19,7 +19,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("kernels", "queries"),
     ("metrics",),
     ("inference", "surrogates"),
-    ("io", "progress", "figures"),
+    ("io", "progress"),
     ("distributed",),
     ("linear", "torch", "boosting"),
     ("latent", "dask"),

@@ -13,10 +13,9 @@ from numpy.typing import NDArray
 
 pytest.importorskip("matplotlib")
 
+from rankwise_lab import figures
 from rankwise_lab.demo.page import as_lines
 from rankwise_lab.demo.results import Demo, Ranked, as_dict, typical
-
-from rankwise import figures
 
 Spoil = Callable[..., Demo]
 

@@ -5,57 +5,23 @@ The public names are those that a command of another package needs. Such a comma
 returns an exit status.
 """
 
-from rankwise.cli.inputs import counted
+from rankwise.cli.inputs import add_json, add_parser, add_quiet, file_name, number, real, whole
 from rankwise.cli.output import (
     BAD_INPUT,
     INTERRUPTED,
     Voice,
     check_files,
     check_writable,
+    counted,
     is_standard,
     write_document,
     write_text,
-)
-from rankwise.cli.parsing import (
-    add_json,
-    add_loss,
-    add_output,
-    add_parser,
-    add_quiet,
-    add_seed,
-    add_solver,
-    check_trained,
-    file_name,
-    number,
-    real,
-    whole,
 )
 from rankwise.extras import install_hint, missing
 from rankwise.io.quoting import shown as quoted
 
 __all__ = [
-    "BAD_INPUT",
-    "INTERRUPTED",
-    "Voice",
-    "add_json",
-    "add_loss",
-    "add_output",
-    "add_parser",
-    "add_quiet",
-    "add_seed",
-    "add_solver",
-    "check_files",
-    "check_trained",
-    "check_writable",
-    "counted",
-    "file_name",
-    "install_hint",
-    "is_standard",
-    "missing",
-    "number",
-    "quoted",
-    "real",
-    "whole",
-    "write_document",
-    "write_text",
-]
+    "BAD_INPUT", "INTERRUPTED", "Voice", "add_json", "add_parser", "add_quiet", "check_files", "check_writable",
+    "counted", "file_name", "install_hint", "is_standard", "missing", "number", "quoted", "real", "whole",
+    "write_document", "write_text",
+]  # fmt: skip

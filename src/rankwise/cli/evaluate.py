@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import argparse
 import math
-from typing import Any
+from pathlib import Path
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from rankwise import NDCG
-from rankwise.cli.inputs import Samples, Stored, add_data, open_model, read, scores_of
+from rankwise.cli.inputs import Samples, add_data, add_json, add_model, add_parser, file_name, option, read_scored, real
 from rankwise.cli.output import Voice, check_files, is_standard, write_document
-from rankwise.cli.parsing import add_json, add_model, add_parser, file_name, option, positive, real
-from rankwise.io import write_bytes
+from rankwise.io import open_atomic
 from rankwise.metrics import Metric, as_metric, bootstrap_interval, per_query
 
 # What is shown by default: names of `rankwise.metrics.METRICS`.
@@ -44,14 +44,11 @@ def add_command(commands: Any) -> None:
     metrics = f"metrics to compute, by the names of rankwise fit --metric (default: {' '.join(SHOWN)})"
     parser.add_argument("--metrics", nargs="+", default=SHOWN, metavar="METRIC", help=metrics)
     option(parser, "--gain", "gain of a grade in ndcg: 2^grade - 1 or the grade", "exp2", choices=["exp2", "linear"])
-    grade = "largest possible grade, for err (default: the largest in the data)"
-    option(parser, "--max-grade", grade, type=positive, metavar="GRADE")
     option(parser, "--empty", "what to do with a query for which a metric is not defined", "skip", choices=[*_EMPTY])
     option(parser, "--level", "confidence level of the intervals, between 0 and 1", 0.95, type=_level)
     option(parser, "--resamples", "number of bootstrap samples; 0 computes no intervals", 1000, whole=(0,))
     option(parser, "--seed", "random seed of the bootstrap", 0, whole=(0,))
-    plot = "draw precision against recall, and the convergence of a RankSVM, to a PNG or SVG file"
-    option(parser, "--plot", plot, type=file_name, metavar="FILE")
+    option(parser, "--plot", "draw precision against recall, to a PNG or SVG file", type=file_name, metavar="FILE")
     add_json(parser, "the results")
     add_data(parser, relevant_from="as when the model was trained")
 
@@ -62,41 +59,31 @@ def _level(text: str) -> float:
 
 def run(arguments: argparse.Namespace) -> int:
     """Read the model and the data, evaluate, and print the results."""
-    metrics, plot = metrics_of(arguments), arguments.plot
-    inputs = {"MODEL": arguments.model, "DATA": arguments.data}
-    check_files(inputs, {"--json": arguments.json, "--plot": plot})
+    metrics = {name: _metric(name, arguments.gain) for name in arguments.metrics}
+    plot = arguments.plot
+    check_files({"MODEL": arguments.model, "DATA": arguments.data}, {"--json": arguments.json, "--plot": plot})
     if plot is not None:
         if plot.suffix not in (".png", ".svg"):
             raise ValueError(f"--plot {plot}: the name must end in .png or .svg")
         import matplotlib.figure  # noqa: F401  # missing: say so now
-    stored = open_model(arguments.model)
-    relevant_from = stored.relevant_from if arguments.relevant_from is None else arguments.relevant_from
+    model, relevant_from, data, scores = read_scored(arguments)
+    if arguments.relevant_from is not None:
+        relevant_from = arguments.relevant_from
     both = plot is not None or not all(metric.graded for metric in metrics.values())
-    samples = Samples(read(arguments, stored), relevant_from, both=both)
-    if samples.data.qid is None and "map" in metrics:
-        raise ValueError(f"{samples.source} has no queries, but map is the mean of AP over queries; use ap instead")
-    scores = scores_of(stored, samples.data.X)
+    samples = Samples(data, relevant_from, metrics, both=both)
     rows = [_judged(name, metric, scores, samples, arguments) for name, metric in metrics.items()]
-
-    voice, without, several = Voice(aside=is_standard(arguments.json)), samples.without_relevant, samples.n_queries > 1
+    several = samples.n_queries > 1
     over = "queries" if several else "samples"
-    voice.say(samples.line("", f" ({without:,} without relevant samples)" if without else ""))
-    if several:
-        voice.say(f"queries for which a metric is not defined {_EMPTY[arguments.empty]}")
-    interval = f"   {100 * arguments.level:g}% interval over {over}" if arguments.resamples else ""
-    voice.say(f"{'':<14}{'value':>8}{interval}")
-    for row in rows:
-        value = f"{row['value']:8.4f}" if math.isfinite(row["value"]) else f"{'-':>8}"
-        interval = f"   {row['low']:.4f} to {row['high']:.4f}" if math.isfinite(row["low"]) else ""
-        count = f"   {row['queries']:,} of {samples.n_queries:,} queries" if several else ""
-        voice.say(f"{row['name']:<14}{value}{interval}{count}")
+    voice = Voice(aside=is_standard(arguments.json))
+    voice.say(*_table(rows, samples, arguments, over))
     if plot is not None:
-        _draw(plot, stored, scores, samples)
-        voice.say(f"figure: {plot}{' (precision and recall over all queries together)' if several else ''}")
+        title = "precision and recall over all queries together" if several else "precision and recall"
+        _draw(plot, type(model).__name__, title, scores, samples.relevant)
+        voice.say(f"figure: {plot} ({title})")
     document = {
         "model": arguments.model,
-        "data": {**samples.document(), "queries_without_positives": without},
-        **{key: getattr(arguments, key) for key in ("empty", "gain", "max_grade")},
+        "data": {**samples.document(), "queries_without_positives": samples.without_relevant},
+        **{key: getattr(arguments, key) for key in ("empty", "gain")},
         "bootstrap": {"over": over, **{key: getattr(arguments, key) for key in ("level", "resamples", "seed")}},
         "metrics": rows,
         "figure": plot,
@@ -105,17 +92,9 @@ def run(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def metrics_of(arguments: argparse.Namespace) -> dict[str, Metric]:
-    """The metrics by the names that were given; "map" is "ap"."""
-    found = {}
-    for name in arguments.metrics:
-        metric = as_metric("ap" if name == "map" else name)
-        if isinstance(metric, NDCG):
-            metric = as_metric(metric, gain=arguments.gain)
-        elif metric.graded:
-            metric = as_metric(metric, max_grade=arguments.max_grade)
-        found["map" if name == "map" else metric.name] = metric
-    return found
+def _metric(name: str, gain: Literal["exp2", "linear"]) -> Metric:
+    metric = as_metric("ap" if name == "map" else name)
+    return as_metric(metric, gain=gain) if isinstance(metric, NDCG) else metric
 
 
 def _judged(
@@ -131,15 +110,34 @@ def _judged(
     return {"name": name, "value": value, "low": low, "high": high, "queries": judged}
 
 
-def _draw(path: Any, stored: Stored, scores: NDArray[np.float64], samples: Samples) -> None:
-    """Precision against recall, and how a RankSVM converged."""
-    from rankwise import figures
+def _table(rows: list[dict[str, Any]], samples: Samples, arguments: argparse.Namespace, over: str) -> list[str]:
+    """The results in lines."""
+    without, several = samples.without_relevant, over == "queries"
+    lines = [samples.line("", f" ({without:,} without relevant samples)" if without else "")]
+    if several:
+        lines.append(f"queries for which a metric is not defined {_EMPTY[arguments.empty]}")
+    interval = f"   {100 * arguments.level:g}% interval over {over}" if arguments.resamples else ""
+    lines.append(f"{'':<14}{'value':>8}{interval}")
+    for row in rows:
+        value = f"{row['value']:8.4f}" if math.isfinite(row["value"]) else f"{'-':>8}"
+        interval = f"   {row['low']:.4f} to {row['high']:.4f}" if math.isfinite(row["low"]) else ""
+        count = f"   {row['queries']:,} of {samples.n_queries:,} queries" if several else ""
+        lines.append(f"{row['name']:<14}{value}{interval}{count}")
+    return lines
 
-    name, history = stored.name, stored.model.history_
-    converged = {name: history} if {"gap", "iteration"} <= {*history} else {}
-    curve = figures.curve_of(name, scores, samples.relevant)
-    figure = figures.draw([curve], converged, tol=getattr(stored.model, "tol", None))
-    if samples.n_queries > 1:
-        figure.axes[0].set_xlabel("recall, all queries together")
-    png = path.suffix == ".png"
-    write_bytes(path, figures.as_png(figure) if png else figures.as_svg(figure, page=False).encode())
+
+def _draw(path: Path, name: str, title: str, scores: NDArray[np.float64], relevant: NDArray[np.bool_]) -> None:
+    """Draw precision against recall."""
+    from matplotlib.figure import Figure
+    from sklearn.metrics import average_precision_score, precision_recall_curve
+
+    precision, recall, _ = precision_recall_curve(relevant, scores, drop_intermediate=True)
+    figure = Figure(layout="constrained")
+    axes = figure.subplots()
+    # AP is the area under these steps, not under lines between the points.
+    label = f"{name}: AP {average_precision_score(relevant, scores):.3f}"
+    axes.plot(recall, precision, drawstyle="steps-post", label=label)
+    axes.set(xlim=(-0.01, 1.01), ylim=(-0.01, 1.03), xlabel="recall", ylabel="precision", title=title)
+    axes.legend()
+    with open_atomic(path) as file:
+        figure.savefig(file, format=path.suffix[1:], dpi=150)

@@ -63,8 +63,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return BROKEN_PIPE
     except ModuleNotFoundError as error:
-        detecting = arguments.command == "detect" or getattr(arguments, "experiment", None) == "detection"
-        said = missing(error, detecting=detecting)
+        said = missing(error)
         if said is None:
             raise
         return _fail(said, BAD_INPUT)

@@ -133,3 +133,8 @@ def _plain(value: Any) -> Any:
     if isinstance(value, Path):
         return str(value)
     return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+def counted(n: int, one: str, many: str | None = None) -> str:
+    """A number and its noun."""
+    return f"{n:,} {one if n == 1 else many or one + 's'}"

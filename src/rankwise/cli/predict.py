@@ -6,9 +6,8 @@ import argparse
 from pathlib import Path
 from typing import Any
 
-from rankwise.cli.inputs import add_data, counted, open_model, quietly, read, scores_of, shown
-from rankwise.cli.output import Voice, check_files, is_standard, write_document, write_text
-from rankwise.cli.parsing import add_json, add_model, add_parser, file_name
+from rankwise.cli.inputs import add_data, add_json, add_model, add_parser, file_name, read_scored
+from rankwise.cli.output import Voice, check_files, counted, is_standard, write_document, write_text
 
 _EPILOG = """\
 output:
@@ -39,7 +38,7 @@ def add_command(commands: Any) -> None:
     which.add_argument("--rank", action="store_true", help="write the rank within the query instead of the score")
     which.add_argument("--labels", action="store_true", help="write the predicted class instead of the score")
     add_json(parser, "the results", "to FILE as JSON; '-' is standard output and replaces the lines")
-    add_data(parser, relevant_from=None)
+    add_data(parser)
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -48,9 +47,7 @@ def run(arguments: argparse.Namespace) -> int:
     if output is None and not is_standard(arguments.json):
         output = Path("-")
     check_files({"MODEL": arguments.model, "DATA": arguments.data}, {"--output": output, "--json": arguments.json})
-    stored = open_model(arguments.model)
-    data = read(arguments, stored, require_labels=False)
-    scores = scores_of(stored, data.X)
+    model, _, data, scores = read_scored(arguments, require_labels=False)
     document: dict[str, Any] = {
         "model": arguments.model,
         "data": {"source": data.source, "samples": scores.size, "features": data.X.shape[1]},
@@ -58,10 +55,10 @@ def run(arguments: argparse.Namespace) -> int:
     }
     what, lines = "score", map(repr, scores.tolist())
     if arguments.rank:
-        ranks = document["ranks"] = quietly(stored.model.rank, data.X, data.qid)
+        ranks = document["ranks"] = model.rank(data.X, data.qid)
         what, lines = "rank", map(str, ranks.tolist())
     elif arguments.labels:
-        labels = document["labels"] = stored.model.classes_[(scores > 0.0).astype(int)]
+        labels = document["labels"] = model.classes_[(scores > 0.0).astype(int)]
         what, lines = "label", map(_as_line, labels.tolist())
     if output is not None:
         write_text(output, "".join(f"{line}\n" for line in lines))
@@ -72,4 +69,4 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _as_line(label: float | str) -> str:
-    return " ".join(label.splitlines()) if isinstance(label, str) else shown(label)
+    return " ".join(label.splitlines()) if isinstance(label, str) else str(label).removesuffix(".0")

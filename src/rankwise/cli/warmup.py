@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 
 import rankwise as rw
+from rankwise.cli.inputs import add_parser, add_quiet
 from rankwise.cli.output import Voice
-from rankwise.cli.parsing import add_parser, add_quiet
 
 _EPILOG = """\
 Kernels are kept in RANKWISE_CACHE_DIR if that is set, otherwise beside the package or in the user's cache folder. Run

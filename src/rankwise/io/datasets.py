@@ -1,14 +1,12 @@
-"""Read samples from files and write them, in any of the formats."""
+"""Read samples from files of every format, and write them as SVMlight text."""
 
 from __future__ import annotations
 
 import gzip
 import re
 from collections.abc import Sequence
-from contextlib import AbstractContextManager, nullcontext
-from dataclasses import replace
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -17,9 +15,9 @@ from rankwise.arguments import as_array, first_true
 from rankwise.io import delimited, parquet, svmlight
 from rankwise.io.files import PARQUET, READ, Source, check_text, open_atomic, open_source
 from rankwise.io.quoting import shown
-from rankwise.io.tables import Dataset, Wanted, check_names, check_size
+from rankwise.io.tables import Dataset, Wanted, check_size
 
-# Each reads and writes a format.
+# Each reads a format.
 FORMATS: dict[str, Any] = {"svmlight": svmlight, "csv": delimited, "parquet": parquet}
 _SUFFIXES = {
     **dict.fromkeys((".txt", ".svm", ".svmlight", ".letor", ".libsvm", ".dat"), "svmlight"),
@@ -49,20 +47,19 @@ def read_data(
     path : str or Path
         The file, or "-" for standard input. Text may be gzipped.
     format : {"svmlight", "csv", "parquet"}, optional
-        Format of the file: "svmlight" includes LETOR, and "csv" includes TSV. By default it follows from the file name,
-        or else from the content.
+        Format: "svmlight" includes LETOR, "csv" TSV. By default it follows from the name, or else from the content.
     n_features : int, optional
         Number of features that the data must have, usually that of a model.
     first_index : {0, 1}, optional
         Number of the first feature in SVMlight text. By default 0 if an index 0 occurs, otherwise 1.
     feature_names : sequence of str, optional
-        Names of the features that the data must have, usually those of a model. Named columns are put in this order.
+        Names of the features that the data must have, usually those of a model. Columns are put in this order.
     label : str, optional
-        Name of the label column in CSV and Parquet. By default "label", "y", "target" or "relevance".
+        Name of the label column in a table. By default "label", "y", "target" or "relevance".
     query : str, optional
-        Name of the query column in CSV and Parquet. By default "qid", "query", "query_id" or "group", if there is one.
+        Name of the query column in a table. By default "qid", "query", "query_id" or "group", if there is one.
     ignore : sequence of str, default ()
-        Names of columns in CSV and Parquet that are no features, such as an id. They may hold anything.
+        Names of columns in a table that are no features, such as an id. They may hold anything.
     require_labels : bool, default True
         Whether labels must be present. SVMlight text always needs them.
 
@@ -89,7 +86,7 @@ def read_data(
     if format is not None and format not in FORMATS:
         raise ValueError(f"unknown format={shown(format)}; use one of {', '.join(map(repr, FORMATS))}")
     source = open_source(path)
-    found = format or _SUFFIXES.get(_suffix(path)) or _format_of(source)
+    found = format or _format_of_name(path) or _format_of(source)
     if found == "svmlight" and not (label is None and query is None and not ignore):
         raise ValueError(
             f"{source.name}: label=, query= and ignore= name columns, but svmlight data have none; leave them out"
@@ -100,13 +97,11 @@ def read_data(
     return data
 
 
-def _suffix(path: str | Path) -> str:
-    """Return the ending of a name, without .gz if text comes before it."""
-    suffix = Path(path).suffix.lower()
-    if suffix != ".gz":
-        return suffix
-    inner = Path(Path(path).stem).suffix.lower()
-    return inner if _SUFFIXES.get(inner) in ("svmlight", "csv") else ""
+def _format_of_name(path: str | Path) -> str | None:
+    """Return the format that the ending of a name stands for, without .gz after text."""
+    name = str(path).lower()
+    form = _SUFFIXES.get(Path(name.removesuffix(".gz")).suffix)
+    return None if form == "parquet" and name.endswith(".gz") else form
 
 
 def _format_of(source: Source) -> str:
@@ -127,29 +122,21 @@ def _format_of(source: Source) -> str:
     return "svmlight"
 
 
-def write_data(
-    path: str | Path,
-    X: Any,
-    y: ArrayLike | None,
-    qid: ArrayLike | None = None,
-    feature_names: Sequence[str] | None = None,
-) -> None:
-    """Write samples to a file atomically, for `read_data`.
+def write_data(path: str | Path, X: Any, y: ArrayLike, qid: ArrayLike | None = None) -> None:
+    """Write samples to SVMlight/LETOR text atomically, every value exactly.
 
-    The ending of the file name decides the format. Every value is kept exactly.
+    For tables with names of columns, use `to_csv` or `to_parquet` of pandas; `read_data` reads both.
 
     Parameters
     ----------
     path : str or Path
-        The file, which ends in .svm, .txt, .csv, .tsv, .parquet or another known ending. Text may end in .gz.
+        The file. Its name ends in .svm, .txt or another ending of such text, or in these and .gz.
     X : array-like or sparse matrix of shape (n, d)
-        Features. SVMlight keeps a sparse matrix sparse; other formats do not accept one.
-    y : array-like of shape (n,) or None
-        Labels or grades. SVMlight needs them.
+        Features. A sparse matrix stays sparse.
+    y : array-like of shape (n,)
+        Labels or grades.
     qid : array-like of shape (n,), optional
-        Query of each sample, as integers or strings. SVMlight takes integers only.
-    feature_names : sequence of str, optional
-        Names of the features. By default f1, f2, … in CSV and Parquet. SVMlight has no names.
+        Query of each sample, as integers.
 
     See Also
     --------
@@ -164,29 +151,28 @@ def write_data(
     1 qid:7 1:0.5 2:2
     0 qid:7 1:1.5 2:3
     """
-    name = str(path)
-    form = _SUFFIXES.get(_suffix(path))
-    if form is None:
-        raise ValueError(f"{name}: end the name in one of {', '.join(_SUFFIXES)} (.gz after text)")
-    data = _checked(name, X, y, qid, feature_names)
-    if form != "svmlight":
-        if not isinstance(data.X, np.ndarray):
-            raise ValueError(f"{name}: {form} would store every zero of a sparse X; write SVMlight")
-        names = data.feature_names or [f"f{k + 1}" for k in range(data.X.shape[1])]
-        check_names(["label", "qid", *names], name)
-        data = replace(data, feature_names=names)
-    with open_atomic(path) as file, _packed(file, path) as stream:
-        FORMATS[form].write(stream, data)
+    if _format_of_name(path) != "svmlight":
+        endings = ", ".join(suffix for suffix, form in _SUFFIXES.items() if form == "svmlight")
+        raise ValueError(f"{path}: end the name in one of {endings} (and .gz); write tables with pandas")
+    X = _as_features(X)
+    n, d = X.shape
+    check_size(str(path), n, d)
+    y = _entries(y, "y", n, "biuf", "numbers").astype(np.float64)
+    if (row := first_true(~np.isfinite(y))) is not None:
+        raise ValueError(f"y[{row}] is {y[row]}; give every sample a finite label")
+    if qid is not None:
+        qid = _entries(qid, "qid", n, "iu", "whole numbers")
+    lines, packed = svmlight.lines_of(X, y, qid), Path(path).suffix.lower() == ".gz"
+    with open_atomic(path) as file:
+        if packed:
+            with gzip.GzipFile("", "wb", fileobj=file, mtime=0) as stream:
+                stream.writelines(lines)
+        else:
+            file.writelines(lines)
 
 
-def _packed(file: BinaryIO, path: str | Path) -> AbstractContextManager[Any]:
-    if Path(path).suffix.lower() != ".gz":
-        return nullcontext(file)
-    return gzip.GzipFile("", "wb", fileobj=file, mtime=0)
-
-
-def _checked(name: str, X: Any, y: Any, qid: Any, feature_names: Sequence[str] | None) -> Dataset:
-    """Return what is to be written to a file of this name, checked."""
+def _as_features(X: Any) -> Any:
+    """Return X as an array or a CSR matrix of finite numbers."""
     if hasattr(X, "tocsr"):
         X = X.tocsr()
         if not X.has_canonical_format:
@@ -197,29 +183,16 @@ def _checked(name: str, X: Any, y: Any, qid: Any, feature_names: Sequence[str] |
     if X.ndim != 2 or X.dtype.kind not in "biuf":
         raise ValueError(f"X must be a two-dimensional array of numbers, got {_described(X)}")
     X = X.astype(np.float32 if X.dtype.kind == "f" and X.dtype.itemsize <= 4 else np.float64, copy=False)
-    n, d = X.shape
-    check_size(name, n, d)
     dense = isinstance(X, np.ndarray)
     values = X.ravel() if dense else X.data
     if (k := first_true(~np.isfinite(values))) is not None:
         row, column = np.unravel_index(k, X.shape) if dense else (X.tocoo().row[k], X.indices[k])
         raise ValueError(f"X[{row}, {column}] is {values[k]}; remove or replace it")
-    if y is not None:
-        y = _entries(y, "y", n, "biuf", "numbers").astype(np.float64)
-        if (row := first_true(~np.isfinite(y))) is not None:
-            raise ValueError(f"y[{row}] is {y[row]}; give every sample a finite label")
-    if qid is not None:
-        qid = _entries(qid, "qid", n, "iuU", "whole numbers or strings")
-    names = None if feature_names is None else list(feature_names)
-    if names is not None and len(names) != d:
-        raise ValueError(f"feature_names has {len(names)} names but X has {d} columns; name each column")
-    return Dataset(X, y, qid, names, None, name)
+    return X
 
 
 def _entries(values: Any, name: str, n: int, kinds: str, what: str) -> NDArray[Any]:
     array = as_array(values, name)
-    if array.dtype.kind == "O" and all(isinstance(part, str) for part in array.ravel()):
-        array = array.astype(str)
     if array.shape != (n,) or array.dtype.kind not in kinds:
         raise ValueError(f"{name} must be {n} {what}, one per row of X, got {_described(array)}")
     return array

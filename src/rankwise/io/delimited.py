@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import csv
-import io
 import re
 from collections.abc import Iterator
 from itertools import chain
-from typing import Any, BinaryIO, NamedTuple, NoReturn
+from typing import Any, NamedTuple, NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
 
 from rankwise.io.files import Source
 from rankwise.io.quoting import message_of, shown
-from rankwise.io.tables import LABELS, QUERIES, Columns, Dataset, Wanted, check_size, choose_columns, samples_of
+from rankwise.io.tables import Columns, Dataset, Wanted, check_size, choose_columns, samples_of
 
 _DELIMITERS = ",\t;"
 # What else may separate columns, in the eyes of other programs.
@@ -174,20 +173,3 @@ def _as_qid(names: list[str]) -> NDArray[Any]:
     except (ValueError, OverflowError):
         return np.array(names)
     return numbers if [str(number) for number in numbers.tolist()] == names else np.array(names)
-
-
-def write(stream: BinaryIO, data: Dataset) -> None:
-    """Write samples: label, query, features; separated by tabs if the file is named so."""
-    for query in [] if data.qid is None else data.qid.tolist():
-        if isinstance(query, str) and (not query.isprintable() or not query or query != query.strip()):
-            raise ValueError(f"{data.source}: query {shown(query)} does not fit in CSV; rename it, or write Parquet")
-    first = {LABELS[0]: data.y, QUERIES[0]: data.qid}
-    present = {name: values.tolist() for name, values in first.items() if values is not None}
-    delimiter = "\t" if data.source.lower().removesuffix(".gz").endswith(".tsv") else ","
-    text = io.TextIOWrapper(stream, encoding="utf-8", newline="")
-    try:
-        writer = csv.writer(text, delimiter=delimiter, lineterminator="\n")
-        writer.writerow([*present, *(data.feature_names or [])])
-        writer.writerows([*cells, *row.tolist()] for *cells, row in zip(*present.values(), data.X, strict=True))
-    finally:
-        text.detach()

@@ -34,7 +34,7 @@ def write_bytes(path: str | Path, content: bytes) -> None:
     Parameters
     ----------
     path : str or Path
-        The file. It is replaced if it exists.
+        The file, which is replaced if it exists.
     content : bytes
         The new content.
 
@@ -58,7 +58,7 @@ def write_bytes(path: str | Path, content: bytes) -> None:
 def open_atomic(path: str | Path) -> Iterator[BinaryIO]:
     """Open a file for atomic writing, in a `with` statement.
 
-    The content goes to a temporary file beside `path`, which replaces `path` at the end, or is removed after an error.
+    The content goes to a temporary file beside `path`, which replaces it at the end, or is removed after an error.
 
     Parameters
     ----------
@@ -80,9 +80,8 @@ def open_atomic(path: str | Path) -> Iterator[BinaryIO]:
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     with open_atomic(f"{folder}/note.txt") as file:
-    ...         _ = file.write(b"done")
-    ...     Path(folder, "note.txt").read_text()
-    'done'
+    ...         file.write(b"done")
+    4
     """
     target = Path(os.path.realpath(path))
     mode = target.stat().st_mode if target.exists() else None

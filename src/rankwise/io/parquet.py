@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, BinaryIO
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from rankwise.arguments import first_true
 from rankwise.io.files import Source
 from rankwise.io.quoting import message_of, shown
-from rankwise.io.tables import LABELS, QUERIES, Dataset, Wanted, check_size, choose_columns, samples_of
+from rankwise.io.tables import Dataset, Wanted, check_size, choose_columns, samples_of
 
 
 def read(source: Source, wanted: Wanted) -> Dataset:
@@ -78,15 +78,3 @@ def _check_type(field: Any, source: Source, *, is_query: bool) -> None:
     kind = kind.value_type if types.is_dictionary(kind) else kind
     if not (types.is_integer(kind) or types.is_string(kind) or types.is_large_string(kind)):
         raise ValueError(f"{where}: its type is {kind!s:.40}; queries must be whole numbers or strings")
-
-
-def write(stream: BinaryIO, data: Dataset) -> None:
-    """Write samples: label, query, features."""
-    import pyarrow
-    from pyarrow.parquet import write_table
-
-    columns = {} if data.y is None else {LABELS[0]: data.y}
-    if data.qid is not None:
-        columns[QUERIES[0]] = data.qid
-    columns |= {name: np.ascontiguousarray(data.X[:, k]) for k, name in enumerate(data.feature_names or [])}
-    write_table(pyarrow.table(columns), stream, write_page_checksum=True)

@@ -5,9 +5,10 @@ from __future__ import annotations
 import re
 from array import array
 from collections.abc import Iterator
-from typing import Any, BinaryIO
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from rankwise.arguments import first_true
 from rankwise.io.files import Source
@@ -15,8 +16,8 @@ from rankwise.io.quoting import message_of, shown
 from rankwise.io.tables import Dataset, Wanted, check_size
 
 _NUMBER = rb"[+-]?(?:(?:\d+(?:\.\d*)?|\.\d+)(?:e[+-]?\d+)?|nan|inf|infinity)"
-_LABEL, _FEATURE = re.compile(_NUMBER, re.IGNORECASE), re.compile(rb"(\d+):" + _NUMBER, re.IGNORECASE)
-_QID = re.compile(rb"qid:-?\d+")
+_LABEL, _FEATURE = re.compile(_NUMBER, re.IGNORECASE), re.compile(rb"(\d{1,10}):" + _NUMBER, re.IGNORECASE)
+_QID = re.compile(rb"qid:-?\d{1,19}")
 _LARGEST_INDEX = 2**31 - 2
 # Nearly full data become a dense array: the least share of stored entries, and the most bytes relative to CSR.
 _FULL, _LARGER = 0.4, 1.5
@@ -86,34 +87,26 @@ class _Lines:
     def fault(self) -> str:
         """Return what is wrong with the present line, by its first part that is wrong."""
         label, *pairs = self.current.split()
-        if b":" in label:
-            return f"no label before {shown(label)}; begin the line with one (0 if it is unknown)"
         if not _LABEL.fullmatch(label):
-            return f"the label {shown(label)} is not a number"
+            return f"the label {shown(label)} is not a number; begin the line with one (0 if it is unknown)"
         has_qid = bool(pairs) and pairs[0].startswith(b"qid")
-        if has_qid:
-            if not _QID.fullmatch(pairs[0]):
-                return f"{shown(pairs[0])} is not of the form qid:number; number the queries, or use CSV"
-            if len(pairs[0]) > 24 or abs(int(pairs[0][4:])) >= 2**63:
-                return f"{shown(pairs[0])} is beyond 64 bits; number the queries from 1"
+        if has_qid and (not _QID.fullmatch(pairs[0]) or abs(int(pairs[0][4:])) >= 2**63):
+            return f"{shown(pairs[0])} is not of the form qid:number, of 64 bits; number the queries, or use CSV"
         if self.rows > 1 and has_qid != (len(self.qid) > has_qid):
             this, earlier = ("a", "none") if has_qid else ("no", "one")
             return f"this line has {this} qid but earlier lines have {earlier}; give all lines a qid, or none"
-        return _fault_of_features(pairs[has_qid:])
-
-
-def _fault_of_features(pairs: list[bytes]) -> str:
-    last = -1
-    for pair in pairs:
-        found = _FEATURE.fullmatch(pair)
-        if found is None:
-            return f"{shown(pair)} is not of the form index:value, two numbers; use spaces only between features"
-        if len(found[1]) > 10 or int(found[1]) > _LARGEST_INDEX:
-            return f"the index in {shown(pair)} is too large; number the features from 1"
-        if int(found[1]) <= last:
-            return f"index {int(found[1])} comes after {last}; put the features in ascending order, each once"
-        last = int(found[1])
-    return ""
+        last = -1
+        for pair in pairs[has_qid:]:
+            found = _FEATURE.fullmatch(pair)
+            if found is None or int(found[1]) > _LARGEST_INDEX:
+                return (
+                    f"{shown(pair)} is not of the form index:value, two numbers, the first up to {_LARGEST_INDEX}; use "
+                    "spaces only between features"
+                )
+            if int(found[1]) <= last:
+                return f"index {int(found[1])} comes after {last}; put the features in ascending order, each once"
+            last = int(found[1])
+        return ""
 
 
 def _width(source: Source, X: Any, wanted: Wanted, first: int) -> int:
@@ -147,25 +140,21 @@ def _line_of(source: Source, row: int) -> str:
     return f"{source.name}, line {lines.number}"
 
 
-def write(stream: BinaryIO, data: Dataset) -> None:
-    """Write samples, features numbered from 1: all of an array, the stored ones of CSR (and the last, to keep d)."""
-    if data.y is None:
-        raise ValueError(f"{data.source}: SVMlight text needs labels; pass y")
-    if data.qid is not None and data.qid.dtype.kind not in "iu":
-        raise ValueError(f"{data.source}: queries of SVMlight text must be whole numbers; number them, or write CSV")
-    dense = isinstance(data.X, np.ndarray)
-    every, d = list(range(1, data.X.shape[1] + 1)), data.X.shape[1]
-    for row, label in enumerate(data.y.tolist()):
-        if dense:
-            indices, values = every, data.X[row].tolist()
+def lines_of(X: Any, y: NDArray[np.float64], qid: NDArray[Any] | None) -> Iterator[bytes]:
+    """Yield samples as text, features numbered from 1: all of an array, the stored ones of CSR (and the last)."""
+    d = X.shape[1]
+    every = list(range(1, d + 1))
+    for row, label in enumerate(y.tolist()):
+        if isinstance(X, np.ndarray):
+            indices, values = every, X[row].tolist()
         else:
-            part = slice(data.X.indptr[row], data.X.indptr[row + 1])
-            indices, values = (data.X.indices[part] + 1).tolist(), data.X.data[part].tolist()
+            part = slice(X.indptr[row], X.indptr[row + 1])
+            indices, values = (X.indices[part] + 1).tolist(), X.data[part].tolist()
             if row == 0 and (not indices or indices[-1] < d):
                 indices, values = [*indices, d], [*values, 0.0]
-        parts = [_number(label)] if data.qid is None else [_number(label), f"qid:{data.qid[row]}"]
+        parts = [_number(label)] if qid is None else [_number(label), f"qid:{qid[row]}"]
         parts += [f"{index}:{_number(value)}" for index, value in zip(indices, values, strict=True)]
-        stream.write(" ".join(parts).encode() + b"\n")
+        yield " ".join(parts).encode() + b"\n"
 
 
 def _number(value: float) -> str:

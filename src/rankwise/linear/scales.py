@@ -43,8 +43,8 @@ def check_scales(X: Any, estimator: str) -> None:
     scaler = "StandardScaler" if isinstance(X, np.ndarray) else "MaxAbsScaler"
     warnings.warn(
         f"features {small + 1} and {large + 1} differ in scale by a factor of about 10^{apart:.0f}, so the smaller one "
-        f"hardly counts; scale the features, with make_pipeline({scaler}(), {estimator}(...)) or rankwise fit "
-        "--standardize, or use LinearRanker, which scales them itself",
+        f"hardly counts; scale the features, with make_pipeline({scaler}(), {estimator}(...)), or use LinearRanker, "
+        "which scales them itself",
         UserWarning,
         stacklevel=3,
     )

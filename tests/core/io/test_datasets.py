@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+from samples import write_samples, write_table
 from scipy import sparse
 from sklearn.datasets import load_svmlight_file
 
@@ -36,15 +37,6 @@ def values(rng: np.random.Generator, dtype: type = np.float64) -> Any:
     return X
 
 
-def save(path: Path, columns: dict[str, Any]) -> None:
-    """A table, as pandas writes it."""
-    frame = pd.DataFrame(columns)
-    if path.suffix == ".parquet":
-        frame.to_parquet(path, index=False)
-    else:
-        frame.to_csv(path, index=False, sep="\t" if path.suffix == ".tsv" else ",")
-
-
 def dense(X: Any) -> Any:
     return X if isinstance(X, np.ndarray) else X.toarray()
 
@@ -54,13 +46,11 @@ def dense(X: Any) -> Any:
 def test_arrays_are_read_as_they_were_written(suffix: str, qid: str, tmp_path: Path, rng: np.random.Generator) -> None:
     path, X, queries = tmp_path / f"data{suffix}", values(rng), QID[qid]
     if suffix in TEXT[:2] and qid == "str":
-        with pytest.raises(
-            ValueError, match=r"queries of SVMlight text must be whole numbers; number them, or write CSV"
-        ):
+        with pytest.raises(ValueError, match=r"qid must be 5 whole numbers, one per row of X"):
             write_data(path, X, Y, queries)
         assert not list(tmp_path.iterdir())
         return
-    write_data(path, X, Y, queries)
+    write_samples(path, X, Y, queries)
     found = read_data(path)
     assert type(found.X) is np.ndarray
     np.testing.assert_array_equal(found.X, X)
@@ -77,17 +67,12 @@ def test_arrays_are_read_as_they_were_written(suffix: str, qid: str, tmp_path: P
     assert list(tmp_path.iterdir()) == [path]
 
 
-@pytest.mark.parametrize("suffix", [".svm", ".svm.gz", ".csv", ".parquet"])
+@pytest.mark.parametrize("suffix", [".svm", ".svm.gz"])
 def test_sparse_matrices_are_read_as_they_were_written(suffix: str, tmp_path: Path, rng: np.random.Generator) -> None:
     X = sparse.csr_array(np.maximum(rng.random((30, 50)) - 0.9, 0.0))
     X = sparse.hstack([sparse.csr_array((30, 1)), X, sparse.csr_array((30, 2))])  # the first and last are empty
     path = tmp_path / f"data{suffix}"
     for form in (X.tocsr(), X.tocoo(), sparse.csr_matrix(X)):
-        if ".svm" not in suffix:
-            with pytest.raises(ValueError, match=r"every zero of a sparse X; write SVMlight"):
-                write_data(path, form, np.arange(30))
-            assert not list(tmp_path.iterdir())
-            continue
         write_data(path, form, np.arange(30), np.arange(30))
         found = read_data(path)
         assert (found.X.format, found.X.shape) == ("csr", (30, 53))
@@ -142,7 +127,7 @@ def test_the_first_index_is_seen_or_told(tmp_path: Path) -> None:
 @pytest.mark.parametrize("suffix", [".csv", ".tsv", ".parquet"])
 def test_columns_are_found_by_name_and_put_in_order(suffix: str, tmp_path: Path) -> None:
     path = tmp_path / f"x{suffix}"
-    save(path, {"b": [1.0, 2.0], "group": ["u", "v"], "relevance": [0, 1], "a": [3.0, 4.0]})
+    write_table(path, {"b": [1.0, 2.0], "group": ["u", "v"], "relevance": [0, 1], "a": [3.0, 4.0]})
     found = read_data(path)
     assert (found.feature_names, found.X.tolist()) == (["b", "a"], [[1, 3], [2, 4]])
     assert (found.y.tolist(), found.qid.tolist()) == ([0, 1], ["u", "v"])
@@ -163,7 +148,7 @@ def test_columns_may_be_asked_for_by_name_and_ignored_whatever_they_hold(suffix:
     ignored: dict[str, Any] = {"id": ["C1", 'C,"3"'], "note": ["nan", "é"]}
     if suffix == ".parquet":
         ignored = {"id": [[1], []], "note": pd.Timestamp("2026-01-01")}
-    save(path, {"y": [1.0, 2.0], "session": [8, 9], "grade": [0, 1], "label": [3.0, 4.0], **ignored})
+    write_table(path, {"y": [1.0, 2.0], "session": [8, 9], "grade": [0, 1], "label": [3.0, 4.0], **ignored})
     for names in (None, ["label", "y"]):
         found = read_data(path, label="grade", query="session", ignore=["note", "id"], feature_names=names)
         assert (found.y.tolist(), found.qid.tolist()) == ([0, 1], [8, 9])
@@ -172,14 +157,14 @@ def test_columns_may_be_asked_for_by_name_and_ignored_whatever_they_hold(suffix:
 
 
 def test_categories_are_queries(tmp_path: Path) -> None:
-    save(tmp_path / "x.parquet", {"label": [1, 0], "qid": pd.Categorical(["u", "v"]), "a": [1, 2]})
+    write_table(tmp_path / "x.parquet", {"label": [1, 0], "qid": pd.Categorical(["u", "v"]), "a": [1, 2]})
     assert read_data(tmp_path / "x.parquet").qid.tolist() == ["u", "v"]
 
 
 @pytest.mark.parametrize("suffix", TABLES)
 def test_labels_may_be_absent_where_they_are_not_needed(suffix: str, tmp_path: Path) -> None:
     path = tmp_path / f"x{suffix}"
-    write_data(path, np.eye(2), None, feature_names=["a", "b"])
+    write_samples(path, np.eye(2))
     with pytest.raises(ValueError, match=rf"{path.name}.*no column 'label' or 'y'"):
         read_data(path)
     found = read_data(path, require_labels=False)
@@ -218,7 +203,7 @@ class Standard(io.TextIOWrapper):
 @pytest.mark.parametrize("suffix", ALL)
 def test_standard_input_is_read_in_every_format(suffix: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / f"x{suffix}"
-    write_data(path, np.eye(3), [1, 0, 1], [1, 1, 2])
+    write_samples(path, np.eye(3), [1, 0, 1], [1, 1, 2])
     monkeypatch.setattr("sys.stdin", Standard(path.read_bytes()))
     found = read_data("-")
     assert (dense(found.X).tolist(), found.source) == (np.eye(3).tolist(), "standard input")
@@ -255,29 +240,20 @@ BAD_ARGUMENTS: list[tuple[tuple[Any, ...], str]] = [
     ((np.array([[1.0, np.nan]]), [1]), r"X\[0, 1\] is nan"),
     ((np.eye(2), [1]), r"y must be 2 numbers, one per row of X, got int64 of shape \(1,\)"),
     ((np.eye(2), [1, np.inf]), r"y\[1\] is inf"),
-    ((np.eye(2), [1, 0], [0.5, 1.0]), r"qid must be 2 whole numbers or strings"),
-    ((np.eye(2), [1, 0], None, ["a"]), r"feature_names has 1 names but X has 2 columns; name each column"),
-    ((np.eye(2), [1, 0], None, ["a", "label"]), r"two columns have the name 'label'"),
-    ((np.eye(2), [1, 0], ["a", " b"]), r"query ' b' does not fit in CSV; rename it, or write Parquet"),
-    ((np.eye(2), [1, 0], ["a", "b\nc"]), r"query 'b\\nc' does not fit in CSV"),
+    ((np.eye(2), [1, 0], [0.5, 1.0]), r"qid must be 2 whole numbers"),
     ((np.empty((0, 2)), []), r"holds no samples"),
 ]
 
 
 @pytest.mark.parametrize(("arguments", "said"), BAD_ARGUMENTS, ids=lambda part: part if type(part) is str else "")
 def test_what_could_not_be_read_again_is_not_written(arguments: tuple[Any, ...], said: str, tmp_path: Path) -> None:
-    for name in ("x.csv", "x.csv.gz"):
+    for name in ("x.svm", "x.svm.gz"):
         with pytest.raises(ValueError, match=said):
             write_data(tmp_path / name, *arguments)
-    assert not list(tmp_path.iterdir())
-
-
-def test_the_name_says_the_format_that_is_written(tmp_path: Path) -> None:
-    for name in ("x", "x.xlsx", "x.npz", "x.parquet.gz", "x.gz"):
-        with pytest.raises(ValueError, match=r"end the name in one of \.txt, \.svm"):
+    for name in ("x", "x.csv", "x.npz", "x.parquet", "x.gz"):
+        with pytest.raises(ValueError, match=r"end the name in one of \.txt, \.svm.*; write tables with pandas"):
             write_data(tmp_path / name, np.eye(2), [0, 1])
-    with pytest.raises(ValueError, match=r"SVMlight text needs labels; pass y"):
-        write_data(tmp_path / "x.svm", np.eye(2), None)
+    assert not list(tmp_path.iterdir())
 
 
 @pytest.mark.slow

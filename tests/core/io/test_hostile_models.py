@@ -59,9 +59,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (folder / "x.csv").write_text(
         "label,a,b,c\n" + "".join(f"{y},{','.join(map(str, x))}\n" for x, y in zip(X, Y, strict=True))
     )
-    fit = f"fit {folder}/x.csv --quiet -o {folder}"
-    assert main(f"{fit}/fit.rw --model rank-svm --C 1".split()) == 0
-    assert main(f"{fit}/linear-ranker.rw --cv 2".split()) == 0
+    assert main(f"fit {folder}/x.csv --quiet -o {folder}/linear-ranker.rw --cv 2".split()) == 0
     rw.RankSVM(C=1.0).fit(X, Y).save(folder / "rank-svm.rw")
     rw.RankSVMCV(Cs=[0.1, 1.0], cv=2).fit(X, Y).save(folder / "rank-svm-cv.rw")
     bags = [X[k : k + 2] for k in range(0, 24, 2)]
@@ -107,9 +105,10 @@ def tried(folder: Path, path: Path, capsys: pytest.CaptureFixture[str], *, drawn
 
 
 OTHER_KINDS = {
-    "plcnn": "holds a network, which the command line cannot use; use rankwise.load in Python",
-    "latent-rank-svm": "holds a ranker of bags, not of single samples; use rankwise detect, or rankwise.load",
-    "latent-rank-svm-cv": "holds a ranker of bags, not of single samples",
+    **{
+        kind: f"holds a {kind}, which does not score rows of a file; use it in Python"
+        for kind in ("plcnn", "latent-rank-svm", "latent-rank-svm-cv")
+    },
     "lwsvm-checkpoint": "is a checkpoint, not a model; pass its folder to LWSVM(checkpoint=)",
     "latent-checkpoint": "is a checkpoint, not a model; pass its folder to LatentRankSVM(checkpoint=)",
 }
@@ -145,7 +144,7 @@ def test_what_a_note_says_is_checked(
     note: Any, said: str, times: int, folder: Path, tmp_path: Path, capsys: Any
 ) -> None:
     path = tmp_path / "m.rw"
-    document, arrays = opened(folder / "fit.rw")
+    document, arrays = opened(folder / "linear-ranker.rw")
     document["header"]["note"] = note
     write_raw(path, document, arrays)
     found = tried(folder, path, capsys)
@@ -222,7 +221,7 @@ def mutated(rng: np.random.Generator, document: Document, arrays: Arrays) -> tup
     return f"{name}: {change}", document, arrays
 
 
-KINDS = ["fit", "linear-ranker", "rank-svm", "rank-svm-cv", "latent-rank-svm", "latent-rank-svm-cv"]
+KINDS = ["linear-ranker", "rank-svm", "rank-svm-cv", "latent-rank-svm", "latent-rank-svm-cv"]
 KINDS += ["plcnn", "lwsvm-checkpoint"]
 
 

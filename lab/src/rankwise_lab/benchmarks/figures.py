@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from rankwise.figures import as_png, finish
+from rankwise_lab.figures import as_png, finish
 from rankwise_lab.measuring import scores
 from rankwise_lab.progress import Progress
 from rankwise_lab.reproduce.scaling_curves import ROWS, TITLES, axes, plot, time_call

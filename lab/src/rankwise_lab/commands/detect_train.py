@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import math
 import shutil
 from pathlib import Path
 from typing import Any
@@ -11,20 +12,17 @@ from rankwise.cli import (
     INTERRUPTED,
     Voice,
     add_json,
-    add_loss,
-    add_output,
     add_parser,
     add_quiet,
-    add_seed,
-    add_solver,
     check_files,
-    check_trained,
     counted,
     file_name,
     is_standard,
+    real,
     whole,
     write_document,
 )
+from rankwise.metrics import as_loss
 from rankwise_lab.commands.options import add_option
 
 _STARTS = ["mean", "whole", "centre", "random"]
@@ -67,9 +65,12 @@ def add_command(steps: Any) -> None:
     )
     parser.add_argument("folder", type=file_name, metavar="FEATURES", help="folder written by rankwise detect prepare")
     parser.add_argument("--class", dest="name", required=True, metavar="NAME", help="class to detect")
-    add_output(parser)
+    output = "file to write the model to"
+    parser.add_argument("-o", "--output", type=file_name, required=True, metavar="MODEL.rw", help=output)
     model = parser.add_argument_group("model")
-    add_loss(model)
+    add_option(model, "--loss", _loss, "ap", "LOSS", "ranking loss to minimise, such as ndcg or ndcg@10 (default: ap)")
+    weight = "weight of the loss against the regularisation; auto chooses it by validation (default: auto)"
+    add_option(model, "--C", lambda text: None if text == "auto" else _positive(text), None, "auto|NUMBER", weight)
     model.add_argument(
         "--set", nargs="+", default=["trainval"], metavar="NAME", help="image sets to train on (default: trainval)"
     )
@@ -80,8 +81,12 @@ def add_command(steps: Any) -> None:
     which.add_argument("--cv", type=whole(2), metavar="N", help=f"number of cross-validation folds (default: {_FOLDS})")
     which.add_argument("--val", metavar="SET", help="image set to use instead of folds (default: see below)")
     solver = parser.add_argument_group("solver")
-    add_solver(solver, threads="scoring windows and for the search for most violating rankings")
-    add_seed(solver, "the split into folds and for --init random")
+    tol = "stop when the objective is within this fraction of the minimum (relative duality gap; default: 0.001)"
+    add_option(solver, "--tol", _positive, 1e-3, "TOL", tol)
+    threads = "threads for scoring windows and for the search for most violating rankings; -1 uses all (default: 1)"
+    add_option(solver, "--threads", whole(1, or_all=True), 1, "N", threads)
+    seed = "random seed for the split into folds and for --init random (default: 0)"
+    add_option(solver, "--seed", whole(0, 2**32 - 1), 0, "N", seed)
     add_option(solver, "--max-outer", whole(1), 50, "N", "largest number of alternations (default: 50)")
     kept = "folder for checkpoints (default: MODEL.rw.checkpoint, removed at the end)"
     add_option(solver, "--checkpoint", file_name, None, "DIR", kept)
@@ -90,13 +95,34 @@ def add_command(steps: Any) -> None:
     add_quiet(report)
 
 
+def _loss(text: str) -> str:
+    try:
+        as_loss(text)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(str(error).replace(", or a Loss object", "")) from None
+    return text
+
+
+def _positive(text: str) -> float:
+    return real(text, lambda value: 0.0 < value < math.inf, "is not a positive number")
+
+
+def _check(arguments: argparse.Namespace) -> None:
+    """Refuse a model on standard output, and options that say how C is chosen where C is given."""
+    if is_standard(arguments.output):
+        raise ValueError("-o -: a model cannot be written to standard output; name a file")
+    given = [f"--{name}" for name in ("Cs", "cv", "val") if getattr(arguments, name) is not None]
+    if arguments.C is not None and given:
+        raise ValueError(f"{given[0]} controls how C is chosen, but --C is {arguments.C:g}; remove one of them")
+
+
 def run(arguments: argparse.Namespace) -> int:
     """Train, write the model, and print a summary; 130 if interrupted, which loses no finished round."""
     from rankwise_lab.detection.detector import labelled
     from rankwise_lab.detection.detector_file import write_detector
     from rankwise_lab.detection.store import FeatureStore
 
-    check_trained(arguments, ("Cs", "cv", "val"))
+    _check(arguments)
     check_files({}, {"--output": arguments.output, "--json": arguments.json})
     voice = Voice(quiet=arguments.quiet, aside=is_standard(arguments.json))
     store = FeatureStore.open(arguments.folder)

@@ -142,7 +142,7 @@ def _all(arguments: argparse.Namespace, parsers: dict[str, argparse.ArgumentPars
         except MissingDataError as error:
             lacking[name] = " ".join(str(error).split())
         except ModuleNotFoundError as error:
-            said = missing(error, detecting=name == "detection")
+            said = missing(error)
             if said is None:
                 raise
             lacking[name] = said

@@ -10,7 +10,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 import rankwise as rw
-from rankwise.figures import Curve, curve_of
 from rankwise.linear import INTERCEPT
 from rankwise.metrics import average_precision, ndcg, precision_at
 from rankwise_lab.demo.results import (
@@ -27,6 +26,7 @@ from rankwise_lab.demo.results import (
     Timed,
     typical,
 )
+from rankwise_lab.figures import Curve, curve_of
 from rankwise_lab.measuring import machine
 from rankwise_lab.measuring.timing import fastest
 from rankwise_lab.progress import Progress

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from rankwise.figures import COLOURS, INK, SIZES, draw, finish
 from rankwise_lab.demo.experiment import REPEATS
 from rankwise_lab.demo.results import Comparison, Demo, Model, Ranked, as_dict
 from rankwise_lab.demo.structured import short, signed, structured
+from rankwise_lab.figures import COLOURS, INK, SIZES, draw, finish
 from rankwise_lab.report.blocks import Block, Heading, Paragraph, Section, show_figures
 from rankwise_lab.report.figure import Drawing, Gallery, Picture, Sheet, draw_each, drawing, ink_png
 from rankwise_lab.report.page import page

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rankwise.figures import Curve
+from rankwise_lab.figures import Curve
 from rankwise_lab.intervals import Interval, student
 
 # How closely numbers must agree that are the same but for rounding, relative to their size.

@@ -7,8 +7,8 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from rankwise.figures import draw
 from rankwise_lab.demo.results import Demo, Model, Race, as_dict
+from rankwise_lab.figures import draw
 from rankwise_lab.report.blocks import Block, Heading, Paragraph, show_figures
 from rankwise_lab.report.figure import Drawing, drawing
 from rankwise_lab.report.part import Part

@@ -14,7 +14,7 @@ from markupsafe import Markup
 from numpy.typing import ArrayLike
 
 from rankwise.cli import install_hint
-from rankwise.figures import as_png, as_svg
+from rankwise_lab.figures import as_png, as_svg
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

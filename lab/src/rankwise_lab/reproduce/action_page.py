@@ -7,7 +7,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rankwise.figures import COLOURS, INK, SIZES, finish
+from rankwise_lab.figures import COLOURS, INK, SIZES, finish
 from rankwise_lab.intervals import LEVEL
 from rankwise_lab.measuring.machine import describe
 from rankwise_lab.report.blocks import Block, Heading, Paragraph, show_figures

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from rankwise.figures import COLOURS, finish
+from rankwise_lab.figures import COLOURS, finish
 from rankwise_lab.report.blocks import Block, Heading, Paragraph, show_figures
 from rankwise_lab.report.claims import Claim, gain_claim
 from rankwise_lab.report.figure import Drawing, draw_each

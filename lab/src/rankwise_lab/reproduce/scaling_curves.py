@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from rankwise.figures import COLOURS, INK, finish
 from rankwise.metrics import LossLike
+from rankwise_lab.figures import COLOURS, INK, finish
 from rankwise_lab.measuring import scores
 from rankwise_lab.measuring.opponents import LogarithmicNDCG, hinge, zero_one_hinge
 from rankwise_lab.measuring.timing import Task, compare

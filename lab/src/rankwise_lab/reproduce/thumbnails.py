@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
-from rankwise.figures import COLOURS, INK
+from rankwise_lab.figures import COLOURS, INK
 from rankwise_lab.report.figure import Drawn, draw_each
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ from pathlib import Path
 from textwrap import fill
 from typing import TYPE_CHECKING, Any
 
-from rankwise.figures import COLOURS, INK, SIZES, finish
+from rankwise_lab.figures import COLOURS, INK, SIZES, finish
 from rankwise_lab.measuring.machine import describe
 from rankwise_lab.report.blocks import Heading, Paragraph, show_figures
 from rankwise_lab.report.claims import Claim

@@ -14,18 +14,6 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-__all__ = [
-    "COLOURS",
-    "INK",
-    "SIZES",
-    "Curve",
-    "as_png",
-    "as_svg",
-    "curve_of",
-    "draw",
-    "finish",
-]
-
 # Font sizes in points: readable when a panel of 5 inches is as wide as a phone.
 SIZES = {"title": 13.0, "label": 12.0, "tick": 11.0}
 # The colour of text and axes (in an SVG, the reader's text colour), and the colour-blind-safe colours of Okabe and Ito.
