@@ -11,8 +11,6 @@ import re
 import textwrap
 from typing import Any, TypeVar
 
-__all__ = ["SHARED", "documented"]
-
 Thing = TypeVar("Thing")
 
 # As they stand in a docstring. A name in brackets is that of the text where it is not that of the argument.
@@ -26,8 +24,8 @@ scores : array-like of shape (n,)
 surrogate : Surrogate
     The surrogate, such as `Hinge()`, `Smooth(width=0.5)`, `ErrorDriven()`, or one of your own.
 loss : str or Loss, default "ap"
-    Name of a loss, "ap", "ndcg", "mrr", "auc" or "zero-one"; a loss of the first k places, such as
-    "ndcg@10", "ap@100", "mrr@10" or "precision@10"; or a `Loss`, such as a `DiscountedLoss` of your own.
+    Name of a loss: "ap", "ndcg", "mrr", "auc", "zero-one", or one of the first k places, such as "ndcg@10",
+    "ap@100", "mrr@10" and "precision@10"; or a `Loss`, such as a `DiscountedLoss` of your own.
 qid : array-like of shape (n,), optional
     Query of each sample, as integers or strings in any order. By default all samples form one query.
 n_threads : int, default 1
@@ -36,11 +34,10 @@ empty : {"zero", "skip", "error"}, default "zero"
     What to do with a query that has nothing to rank: no positives, no negatives, or only one grade. "zero"
     counts it as 0, "skip" leaves it out of the mean, and "error" raises a `ValueError`.
 width : float, default 1.0
-    Half the width of the ramp by which scores are compared, in units of the scores. Pairs whose scores differ
-    by less are compared softly.
+    Half the width of the ramp by which scores are compared, in units of the scores.
 interpolate : bool, default True
     Whether the precision D(p + c)/D(p) of a positive is replaced by the highest among the positives that score
-    no higher. It has no effect for a loss whose discount is not positive, such as "auc".
+    no higher, if the discount is positive.
 scale : float, default 1.0
     Weight of the loss Δ against the scores. It may be negative only with method="dynamic" or "exhaustive".
 method : str, default "auto"
@@ -54,10 +51,25 @@ gain : {"exp2", "linear"} or callable, optional
 k : int, optional
     Last place that counts. By default all places count.
 max_grade : float, optional
-    Largest possible grade, such as 4 for MSLR. By default the largest given, over all queries. Pass it to
-    compare values from different data.
+    Largest possible grade, such as 4 for MSLR. By default the largest given, over all queries.
 [options] **options : Any
     Other options of a subclass, which `replace` keeps.
+[kth] k : int or ndarray
+    Numbers of positives from the top, from 1.
+m : float or ndarray
+    Places, from 1.
+n : int
+    Last place.
+i : int or ndarray
+    Interleaving ranks, from 1 to n_pos.
+j : int or ndarray
+    Numbers of negatives from the top, from 1 to n_neg.
+above : array-like of shape (..., n_pos)
+    Number of negatives above each positive.
+[counts_of_positives] n_pos : int or ndarray
+    Numbers of positives.
+[counts_of_negatives] n_neg : int or ndarray
+    Numbers of negatives.
 n_pos : int
     Number of positives P, at least 1.
 n_neg : int
@@ -72,8 +84,7 @@ one_query : bool, default False
     Whether all samples that are scored together form one query. Then no qid is needed.
 [empty_metric] empty : {"skip", "zero", "one", "error"}, default "skip"
     What to do with a query that the metric cannot judge, usually for lack of positives: leave it out ("skip"),
-    count it as 0 ("zero") or as 1 ("one", as LightGBM's NDCG does), or raise a `ValueError` ("error"). The
-    choice changes the mean, so report it.
+    count it as 0 ("zero") or as 1 ("one", as LightGBM's NDCG does), or raise a `ValueError` ("error").
 level : float, default 0.95
     Level of the interval, between 0 and 1.
 seed : int, Generator or None, default 0
@@ -94,25 +105,19 @@ n_resamples : int, default 1000
 [X_seen] X : array-like or sparse matrix of shape (n_samples, n_features)
     Samples, with the features that were seen during `fit`.
 y : array-like of shape (n_samples,)
-    Labels of two classes, of which the greater one is relevant. If `qid` is given, y may also hold grades: more
-    than two different numbers, all at least 0. With grades, classes_ is 0 and 1, where 1 means above the lowest
-    grade.
+    Labels of two classes, of which the greater one is relevant; or, if `qid` is given, grades: more than two
+    different numbers, all at least 0. With grades, classes_ is 0 and 1, where 1 means above the lowest grade.
 [qid_of] qid : array-like of shape (n_samples,), optional
-    Query of each sample, in any order. A query is a group of samples that is ranked on its own, such as the
-    documents found for one search. By default all samples form one query. A query whose samples are all of one
-    class, or of one grade, has nothing to rank and is left out.
+    Query of each sample, in any order: a group of samples that is ranked on its own. By default all samples form
+    one query. A query whose samples are all of one class, or of one grade, has nothing to rank and is left out.
 query_weight : array-like of shape (n_samples,), optional
-    Weight of each sample's query in the mean of the loss. It must be the same for all samples of a query. By
-    default all queries have the same weight.
+    Weight of each sample's query in the mean of the loss, equal within a query. By default all are equal.
 [X_unscaled] X : array-like or sparse matrix of shape (n_samples, n_features)
-    Samples. Data in float32, sparse matrices and memory-mapped arrays are used without conversion. Scale the
-    features first if their scales differ much.
+    Samples; float32, sparse and memory-mapped are used as they are. Scale features of very different scales.
 [svm_method] method : str, default "auto"
-    Algorithm that finds the most violating ranking, as in `rankwise.structured_hinge`. The result is the same
-    for all exact methods, so "auto" is the right choice except in benchmarks.
+    Algorithm that finds the most violating ranking, as in `rankwise.structured_hinge`; of use in benchmarks.
 tol : float, default 1e-3
-    Relative duality gap, (primal − dual)/primal, at which the solver stops. 1e-3 means that the objective is at
-    most 0.1 % above its minimum.
+    Relative duality gap, (primal − dual)/primal, at which the solver stops.
 max_iter : int, default 10000
     Maximum number of iterations of the solver. Raise it after a ConvergenceWarning.
 [svm_scale] scale : float, default 1.0
@@ -222,20 +227,8 @@ _VALUES = f"""{_PARAMETERS}
 
 Returns
 -------
-float or ndarray
+float, ndarray or tuple of them
     A value for each."""
-_STEPS = """\
-Parameters
-----------
-i, j : array-like of int
-    Interleaving ranks, 1 ≤ i ≤ n_pos, and numbers of negatives from the top, 1 ≤ j ≤ n_neg. They broadcast.
-n_pos, n_neg : int
-    Numbers of positives and of negatives.
-
-Returns
--------
-ndarray of float
-    The steps, in the broadcast shape of `i` and `j`."""
 # Sections by the signature of a function: their text, and the names of texts that are not those of the arguments.
 _BY_SIGNATURE = {
     "arguments": (_PARAMETERS, {"relevant": "graded"}),
@@ -243,6 +236,7 @@ _BY_SIGNATURE = {
     "arguments_of_metrics": (_PARAMETERS, {"relevant": "truth", "empty": "empty_metric"}),
     "judging": (_JUDGING, {"relevant": "truth", "empty": "empty_metric"}),
     "evaluating": (_EVALUATING, {"relevant": "graded"}),
+    "values": (_VALUES, {"k": "kth", "n_pos": "counts_of_positives", "n_neg": "counts_of_negatives"}),
 }
 
 
@@ -258,13 +252,7 @@ def _read(entries: str) -> dict[str, str]:
 # Texts by name; packages may add their own.
 SHARED: dict[str, str] = _read(_ENTRIES)
 SHARED |= {name: "\n".join(SHARED[part] for part in parts) for name, parts in _GROUPS.items()}
-SHARED |= {
-    "solving": _SOLVING,
-    "steps": _STEPS,
-    "of_positives": _VALUES % "k : int or ndarray\n    Numbers of positives from the top, from 1.",
-    "of_places": _VALUES % "m : float or ndarray\n    Places, from 1.",
-    "of_queries": _VALUES % "n_pos, n_neg : ndarray of shape (Q,)\n    Numbers of positives and of negatives.",
-}
+SHARED["solving"] = _SOLVING
 _PLACE = re.compile(r"^( *)\{(\w+)\}$", re.MULTILINE)
 
 

@@ -34,9 +34,8 @@ class Work(NamedTuple):
 
     Examples
     --------
-    >>> from rankwise.inference import Work
-    >>> Work(evaluated=3, moves=8).evaluated
-    3
+    >>> count_work([2.0, 1.0, 0.5, 0.0], [False, True, False, True]).evaluated
+    2
     """
 
     evaluated: int
@@ -66,9 +65,8 @@ class Step(NamedTuple):
 
     Examples
     --------
-    >>> from rankwise.inference import Step
-    >>> Step(left=1, right=1, low=2, high=2, m=0, opt=2).opt
-    2
+    >>> trace([1.0, 0.0], [False, True])[0]
+    Step(left=1, right=1, low=1, high=2, m=1, opt=1)
     """
 
     left: int
@@ -97,7 +95,6 @@ def count_work(scores: ArrayLike, relevant: ArrayLike, loss: LossLike = "ap", sc
 
     Examples
     --------
-    >>> from rankwise.inference import count_work
     >>> count_work([2.0, 1.0, 0.5, 0.0], [False, True, False, True]).evaluated
     2
     """
@@ -123,7 +120,6 @@ def trace(scores: ArrayLike, relevant: ArrayLike, loss: LossLike = "ap", scale: 
 
     Examples
     --------
-    >>> from rankwise.inference import trace
     >>> for step in trace([2.0, 1.0, 0.5, 0.0], [False, True, False, True]):
     ...     print(step)
     Step(left=1, right=2, low=1, high=3, m=1, opt=1)

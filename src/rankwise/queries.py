@@ -44,12 +44,8 @@ class Queries:
         Which samples are relevant: those of a grade above 0.
     starts : ndarray of shape (Q + 1,)
         First sample of each query, and n.
-    n_pos : int
-        Number of relevant samples of all queries.
     grades : ndarray of shape (n,), optional
         Grades. None if relevance is binary.
-    kept : dict
-        What `once` computed.
 
     See Also
     --------
@@ -59,16 +55,15 @@ class Queries:
     Examples
     --------
     >>> import rankwise as rw
-    >>> queries = rw.Queries(np.array([True, False, True, False]), np.array([0, 2, 4]), 2)
+    >>> queries = rw.Queries(np.array([True, False, True, False]), np.array([0, 2, 4]))
     >>> queries.counts.tolist(), queries.can_rank.tolist()
     ([[1, 1], [1, 1]], [True, True])
     """
 
     relevant: NDArray[np.bool_]
     starts: NDArray[np.int64]
-    n_pos: int
     grades: NDArray[np.float64] | None = None
-    kept: dict[str, Any] = field(default_factory=dict, repr=False)
+    _kept: dict[str, Any] = field(default_factory=dict, init=False, repr=False)
 
     def once(self, name: str, compute: Callable[[], Kept], of: object = None) -> Kept:
         """Return what is computed once under this name, and once more if it is asked for another object.
@@ -87,15 +82,20 @@ class Queries:
         object
             What `compute` returned.
         """
-        kept: tuple[object, Kept] | None = self.kept.get(name)
+        kept: tuple[object, Kept] | None = self._kept.get(name)
         if kept is None or kept[0] is not of:
-            kept = self.kept[name] = of, compute()
+            kept = self._kept[name] = of, compute()
         return kept[1]
 
     @property
     def truth(self) -> Truth:
         """The grades, or else which samples are relevant."""
         return self.relevant if self.grades is None else self.grades
+
+    @cached_property
+    def n_pos(self) -> int:
+        """Number of relevant samples of all queries."""
+        return int(np.count_nonzero(self.relevant))
 
     @cached_property
     def sizes(self) -> NDArray[np.int64]:
@@ -132,9 +132,8 @@ class Queries:
 def as_queries(truth: Truth, starts: NDArray[np.int64]) -> Queries:
     """Return queries with these starts, from relevance (booleans) or grades (float64)."""
     if truth.dtype == np.bool_:
-        return Queries(cast("NDArray[np.bool_]", truth), starts, int(np.count_nonzero(truth)))
-    relevant = truth > 0.0
-    return Queries(relevant, starts, int(np.count_nonzero(relevant)), cast("NDArray[np.float64]", truth))
+        return Queries(cast("NDArray[np.bool_]", truth), starts)
+    return Queries(truth > 0.0, starts, cast("NDArray[np.float64]", truth))
 
 
 def single_query(truth: Truth) -> Queries:
@@ -142,6 +141,11 @@ def single_query(truth: Truth) -> Queries:
     starts = np.empty(2, np.int64)
     starts[0], starts[1] = 0, truth.shape[0]
     return as_queries(truth, starts)
+
+
+def part_of(queries: Queries, which: NDArray[np.bool_]) -> tuple[NDArray[np.bool_], NDArray[np.int64]]:
+    """Return the samples (n,) of some of the queries, which (Q,), and the starts of these queries on their own."""
+    return np.repeat(which, queries.sizes), np.concatenate([[0], np.cumsum(queries.sizes[which])])
 
 
 class FoundRanking(NamedTuple):
@@ -166,8 +170,7 @@ class FoundRanking(NamedTuple):
 
 
 class Solved(NamedTuple):
-    """
-    What a surrogate returns: its value for each query, and the gradient of the sum of values.
+    """What a surrogate returns: its value for each query, and the gradient of the sum of values.
 
     Parameters
     ----------
@@ -175,8 +178,6 @@ class Solved(NamedTuple):
         Value of each query, 0 if it has nothing to rank.
     loss : ndarray of shape (Q,)
         Loss Δ of the most violating ranking of each query; the value again where none is searched for.
-    n_pos, n_neg : ndarray of shape (Q,)
-        Numbers of positives and negatives of each query, as in `Queries.counts`.
     gradient : ndarray of shape (n,)
         Gradient of the sum of values by sample, in the dtype of the scores.
     ranking : FoundRanking, optional
@@ -190,7 +191,7 @@ class Solved(NamedTuple):
     Examples
     --------
     >>> import rankwise as rw
-    >>> queries = rw.Queries(np.array([False, True]), np.array([0, 2]), 1)
+    >>> queries = rw.Queries(np.array([False, True]), np.array([0, 2]))
     >>> found = rw.Smooth(width=2.0).solve(np.array([1.0, 0.0]), queries, rw.AUC())
     >>> found.value, found.gradient
     (array([0.75]), array([ 0.25, -0.25]))
@@ -198,16 +199,13 @@ class Solved(NamedTuple):
 
     value: NDArray[np.float64]
     loss: NDArray[np.float64]
-    n_pos: NDArray[np.int64]
-    n_neg: NDArray[np.int64]
     gradient: NDArray[np.floating]
     ranking: FoundRanking | None = None
 
 
-def solved_alone(value: float, loss: float, n_neg: int, ranking: FoundRanking) -> Solved:
+def solved_alone(value: float, loss: float, ranking: FoundRanking) -> Solved:
     """Return the result of a single query."""
-    out, counts = np.array([[value], [loss]]), np.array([[ranking.positives.shape[0]], [n_neg]])
-    return Solved(out[0], out[1], counts[0], counts[1], ranking.gradient, ranking)
+    return Solved(np.array([value]), np.array([loss]), ranking.gradient, ranking)
 
 
 @dataclass(frozen=True)

@@ -187,24 +187,14 @@ def test_a_weight_that_is_zero_only_for_few_positives_is_refused_for_those_only(
 
 @pytest.mark.parametrize("size", [(1, 9), (3, 9), (9, 3)])
 @pytest.mark.parametrize("name", ["ndcg", "ap", "mrr", "precision"])
-def test_losses_of_the_first_places_say_that_they_are_not_suitable(name: str, size: tuple[int, int]) -> None:
+def test_losses_of_the_first_places_are_not_suitable_for_longer_queries(name: str, size: tuple[int, int]) -> None:
     cut, first, beyond = (as_loss(f"{name}@{k}") for k in (3, 1, 12))
-    assert cut.qs_suitable is False
     assert breaks_at(cut, *size)
     with pytest.raises(rw.NotQSSuitableError, match=rf"{name}@3 breaks \(C2\)"):
         rw.check_qs_suitable(cut, *size)
-    assert first.qs_suitable is True
     for suitable in (first, beyond):
         assert not breaks_at(suitable, *size)
         rw.check_qs_suitable(suitable, *size)
-
-
-def test_a_loss_says_whether_it_is_suitable() -> None:
-    assert all(as_loss(name).qs_suitable is True for name in BUILT_IN)
-    assert as_loss("zero-one").qs_suitable is False
-    assert rw.NDCG(discount="chakrabarti").qs_suitable is False
-    assert rw.DiscountedLoss(discount=lambda m: 1 / m).qs_suitable is None
-    assert rw.DiscountedLoss(discount=lambda m: 11.0 - m, k=10).qs_suitable is None  # it is: D is convex
 
 
 def test_counts_to_check_are_integers_of_at_least_one() -> None:

@@ -83,4 +83,4 @@ class Everywhere(rw.Surrogate):
         counts = np.repeat(queries.can_rank, np.diff(queries.starts))
         gradient = (counts & ~queries.relevant).astype(scores.dtype)
         ends = np.append(0.0, np.cumsum(gradient * scores))[queries.starts]
-        return Solved(np.diff(ends), np.diff(ends), *queries.counts, gradient)
+        return Solved(np.diff(ends), np.diff(ends), gradient)

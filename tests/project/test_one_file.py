@@ -51,7 +51,7 @@ class Logistic(rw.Surrogate):
             value[q] = np.logaddexp(0.0, x).mean()
             rate = 1.0 / (1.0 + np.exp(-x)) / x.size / self.temperature
             gradient[own][y], gradient[own][~y] = -rate.sum(axis=1), rate.sum(axis=0)
-        return rw.Solved(value, value, *queries.counts, gradient)
+        return rw.Solved(value, value, gradient)
 
 
 def mine(scores: Array, relevant: Array, k: float = np.inf) -> float:

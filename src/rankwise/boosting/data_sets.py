@@ -85,11 +85,6 @@ class DataSet:
         """Number of each row's query, query after query."""
         return np.repeat(np.arange(self.queries.sizes.size), self.queries.sizes)
 
-    def part(self, chosen: NDArray[np.bool_]) -> Queries:
-        """Return some of the queries, chosen by a mask (Q,)."""
-        starts = np.concatenate([[0], np.cumsum(self.queries.sizes[chosen])])
-        return as_queries(self.queries.truth[chosen[self.query]], starts)
-
 
 class DataSets:
     """The data sets seen last. They are compared by content, not by identity, because memory may be reused.

@@ -18,18 +18,16 @@ class RankMetric:
     """Ranking metric for LightGBM and XGBoost, for early stopping and evaluation.
 
     Pass it to `lightgbm.train(feval=…)`, `LGBMRanker().fit(eval_metric=…)` or `xgboost.train(custom_metric=…)`. The
-    metric is the mean over queries, weighted if the queries have weights. LightGBM is told that higher is better.
-    XGBoost decides this by the name: it knows "ndcg", "auc" and "precision". For other metrics, pass maximize=True to
-    `xgboost.train`.
+    metric is the mean over queries, weighted if the queries have weights. LightGBM is told that higher is better. To
+    XGBoost, pass maximize=True unless the metric is "ndcg", "auc" or "precision", whose names it knows.
 
     Parameters
     ----------
     metric : str or Metric, default "ndcg@10"
         Metric to compute: a name, see `rankwise.metrics.METRICS`, or a `rankwise.metrics.Metric`.
     qid : array-like of shape (n_rows,) or list of them, optional
-        Query of each row of the validation data, in any order. For several data sets, pass a list with one array per
-        data set. The arrays must have different lengths, because data sets are recognised by their length. By default
-        the queries are the groups of the data sets.
+        Query of each row of the validation data, in any order; for several data sets, a list of arrays of different
+        lengths, by which they are recognised. By default the queries are the groups of the data sets.
     {empty_metric}
 
     See Also

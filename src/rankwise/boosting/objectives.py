@@ -12,7 +12,7 @@ from rankwise.boosting.data_sets import DataSet, DataSets, QidLike, read
 from rankwise.documenting import documented
 from rankwise.metrics.ndcg import NDCG
 from rankwise.metrics.registry import LossLike
-from rankwise.queries import Queries
+from rankwise.queries import Queries, as_queries, part_of
 from rankwise.surrogates import SURROGATES as KNOWN
 from rankwise.surrogates import Surrogate, as_surrogate
 from rankwise.surrogates.softened import as_width
@@ -55,10 +55,8 @@ class RankObjective:
     Notes
     -----
     Because h = |g|, a leaf moves by at most the learning rate, and by all of it if its rows agree. The factor n/Q gives
-    rows gradients of the size for which settings such as min_child_weight are made.
-
-    With a cut-off, the gradient of a query can be 0 although it has something to rank, for example at the start, where
-    all scores are equal. Such a query gets the gradient of NDCG without cut-off.
+    rows gradients of the size for which settings such as min_child_weight are made. A query whose gradient is 0 because
+    of the cut-off, although it has something to rank, gets the gradient of NDCG without cut-off.
 
     Examples
     --------
@@ -115,8 +113,9 @@ class RankObjective:
         if unseen.all():
             return self._solve(scores, data.queries, self._beyond)
         if unseen.any():
-            rows = unseen[data.query]
-            gradient[rows] = self._solve(scores[rows], data.part(unseen), self._beyond)
+            rows, starts = part_of(data.queries, unseen)
+            own = as_queries(data.queries.truth[rows], starts)
+            gradient[rows] = self._solve(scores[rows], own, self._beyond)
         return gradient
 
     def _solve(self, scores: _Floats, queries: Queries, loss: Any) -> _Floats:

@@ -168,10 +168,10 @@ class Plan(NamedTuple):
 
 def make_plan(table: Table, counts: Counts, meaning: Meaning, loss: Loss, surrogate: Surrogate) -> Plan:
     """Decide who solves which query."""
-    if meaning.least is not None and not loss.has_discount:
+    if meaning.least is not None and loss.judges_labels:
         raise ValueError(f"{loss.name} takes binary labels, not grades; pass relevant > 0, or use another loss")
     by_buckets = isinstance(surrogate, Hinge) and surrogate.method in ("auto", "bucketed")
-    together = by_buckets and loss.has_discount and loss.k is None
+    together = by_buckets and not loss.judges_labels and loss.k is None
     large: list[Large] = []
     gathered: list[int] = []
     for q in np.flatnonzero(table.spans & (table.share > 0.0)).tolist():

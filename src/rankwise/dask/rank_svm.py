@@ -111,7 +111,7 @@ class DaskRankSVM(RankSVM):
             self.feature_names_in_ = names
         task, _ = pose(parts, counts, meaning, loss, self._surrogate())
         self.C_ = self._given_or_usual_C(DaskObjective(task, d))
-        learns = bool(self.fit_intercept and loss.learns_intercept)
+        learns = bool(self.fit_intercept and loss.judges_labels)
         objective = DaskObjective(task, d + learns, learns)
         before = self if hasattr(self, "coef_") else vars(self).get("partial_", self)
         start = RankSVM._start(before, d + learns)

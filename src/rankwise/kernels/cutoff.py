@@ -50,7 +50,7 @@ def solve_large_cut(
     pos, places = scores[positives].astype(np.float64), above[1:].copy()
     more, lost = finish_cut(pos, positives, top, index, places, n_neg, tuple(tables), k, scale, gradient)
     ranking = FoundRanking(gradient, np.concatenate([[0], places]), positives)
-    return solved_alone(float(by_score.value[0]) + more, lost, n_neg, ranking)
+    return solved_alone(float(by_score.value[0]) + more, lost, ranking)
 
 
 def highest(

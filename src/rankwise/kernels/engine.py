@@ -72,8 +72,7 @@ def _solve_one(
     if not solve_small(wide, queries.relevant, queries.starts, 0, 1, *how, gradient, out, above, positives, *room(n)):
         raise NotFiniteError
     ranking = FoundRanking(gradient.astype(scores.dtype, copy=False), above[0], positives[0])
-    counts = queries.counts
-    return Solved(out[0], out[1], counts[0], counts[1], ranking.gradient, ranking)
+    return Solved(out[0], out[1], ranking.gradient, ranking)
 
 
 def _solve_many(
@@ -100,8 +99,7 @@ def _solve_many(
         stops = run(_solve_run, [(*whole, a, b) for a, b in pairwise(cuts)])
         if any(stop < b for stop, b in zip(stops, cuts[1:], strict=True)):
             raise NotFiniteError
-    counts = queries.counts
-    return Solved(out[0], out[1], counts[0], counts[1], gradient)
+    return Solved(out[0], out[1], gradient)
 
 
 def _solve_run(

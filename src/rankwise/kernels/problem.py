@@ -77,7 +77,7 @@ def conclude(problem: Problem, ranks: NDArray[np.int64], dtype: np.dtype[np.floa
         problem.discount, problem.tail, problem.norm, at_rank, gradient,
     )  # fmt: skip
     ranking = FoundRanking(gradient, at_rank[: n_pos + 1], problem.pos_idx)
-    return solved_alone(problem.scale * lost + total, lost, n_neg, ranking)
+    return solved_alone(problem.scale * lost + total, lost, ranking)
 
 
 @kernel

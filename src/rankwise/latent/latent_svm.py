@@ -241,7 +241,7 @@ class LatentRankSVM(BagRanker):
         surrogate, n_threads = Hinge(self.scale, self.method), as_threads(self.n_threads)
         task = pose(relevant, loss, qid, query_weight, surrogate=surrogate, n_threads=n_threads)
         self.C_ = float(usual_C(_of_means(checked, task), _USUAL) if self.C is None else self.C)
-        intercept = INTERCEPT if self.fit_intercept and loss.learns_intercept else 0.0
+        intercept = INTERCEPT if self.fit_intercept and loss.judges_labels else 0.0
         limits = (float(self.tol), float(self.outer_tol), int(self.max_outer), int(self.max_iter))
         problem = Problem(checked, relevant, task, self.C_, intercept, *limits, n_threads)
         with closing(Progress(f"LatentRankSVM {loss.name}, C={self.C_:.4g}")) as progress:

@@ -143,7 +143,7 @@ class BaseLinearRanker(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     def _features(self, X: Any, loss: Loss) -> Features:
         """Return X as features, with a column for the intercept if the loss depends on it."""
-        return as_features(X, INTERCEPT if self.fit_intercept and loss.learns_intercept else 0.0)
+        return as_features(X, INTERCEPT if self.fit_intercept and loss.judges_labels else 0.0)
 
     def _adopt(self, learnt: NDArray[np.float64], scores: NDArray[np.float64], relevant: NDArray[np.bool_]) -> None:
         """Take the coefficients. An intercept that was not learnt is set where F1 of the scores is highest."""

@@ -96,7 +96,7 @@ def as_jobs(n_jobs: int | None) -> int:
 
 def metric_for(loss: Loss, scoring: MetricLike | None) -> Metric:
     """Return the metric to choose by: `scoring`, or the one that is trained for, or AP for a loss of labels."""
-    return as_metric(loss if scoring is None and loss.has_discount else scoring or "ap")
+    return as_metric(loss if scoring is None and not loss.judges_labels else scoring or "ap")
 
 
 def judges(

@@ -128,7 +128,7 @@ class RankSVMCV(ConvexRanker):
         whole, tasks = self._tasks(labels, loss, qid, query_weight, folds)
         features = self._features(X, loss)
         # Without the column of the intercept, which does not reflect the features.
-        self.Cs_ = grid_of_C(self.Cs, Objective(as_features(X), whole), _GRID if loss.has_discount else _GRID_ZERO_ONE)
+        self.Cs_ = grid_of_C(self.Cs, Objective(as_features(X), whole), _GRID_ZERO_ONE if loss.judges_labels else _GRID)
         search = Search(folds, metric.for_grades(labels.grades), labels, qid, self.Cs_, n_jobs)
         self.scores_ = search.scores
         clocks: list[dict[str, float]] = []

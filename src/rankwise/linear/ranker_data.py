@@ -104,7 +104,5 @@ def refined_by(metric: Metric | None) -> Loss:
     if name in _REFINED:
         return as_loss(name)
     if isinstance(metric, Loss) and metric.cut != "always":
-        whole = metric if metric.k is None else metric.replace(k=None)
-        if whole.qs_suitable is not False:
-            return whole
+        return metric if metric.k is None else metric.replace(k=None)
     return as_loss("ap")

@@ -8,9 +8,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from rankwise.documenting import documented
+from rankwise.kernels.contract import Tail
 from rankwise.metrics.base import FloatArray, over
 from rankwise.metrics.discounted import DiscountedLoss
-from rankwise.metrics.loss import Tail
 from rankwise.metrics.ranked import Ties
 
 
@@ -72,9 +72,8 @@ def average_precision(
 
         AP = (1/n_pos) Σ_ties p (P + p)/(T + t)
 
-    Samples with equal scores form one point of the precision-recall curve: t samples, p of them positive, below T
-    samples and P positives. This agrees with scikit-learn's `average_precision_score`. With k, the sum ends there and
-    is divided by min(n_pos, k); if a tie is cut, its share counts.
+    Samples with equal scores form one tie of t samples, p of them positive, below T samples and P positives, as in
+    scikit-learn. With k, the sum ends there and is divided by min(n_pos, k); a tie that is cut counts with its share.
 
     {judging}
 

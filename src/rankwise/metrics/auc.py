@@ -8,9 +8,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from rankwise.documenting import documented
+from rankwise.kernels.contract import Tail
 from rankwise.metrics.base import FloatArray, over
 from rankwise.metrics.discounted import DiscountedLoss
-from rankwise.metrics.loss import Tail
 from rankwise.metrics.ranked import Ties
 
 
@@ -35,7 +35,6 @@ class AUC(DiscountedLoss):
 
     name = "auc"
     closed_form = Tail.LINEAR
-    _per_pair = True
 
     def __init__(self) -> None:
         super().__init__()
@@ -57,12 +56,8 @@ class AUC(DiscountedLoss):
 def auc(scores: ArrayLike, relevant: ArrayLike, *, qid: ArrayLike | None = None, empty: str = "skip") -> float:
     """Compute the area under the ROC curve.
 
-    It is the fraction of pairs of a positive and a negative that are in order, with a tie counted as half:
-
-        AUC = Σ_ties (t − p)(P + p/2) / (n_pos·n_neg)
-
-    Samples with equal scores form one tie of t samples, p of them positive, below P positives. This agrees with
-    scikit-learn's `roc_auc_score`.
+    It is the fraction of pairs of a positive and a negative that are in order, with a tie counted as half, as in
+    scikit-learn.
 
     {judging}
 

@@ -51,8 +51,8 @@ class Metric(ABC):
         Worth of a grade: 2^y − 1, y itself, or a function of y.
     cut : {"never", "optionally", "always"}
         Whether the metric can or must be cut at k.
-    judges : bool
-        Whether it judges rankings, not labels.
+    judges_labels : bool
+        Whether it judges labels, as the 0-1 loss does, and not rankings. It then changes if all scores are shifted.
 
     See Also
     --------
@@ -73,7 +73,7 @@ class Metric(ABC):
     graded: bool = False
     gain: Gain = "linear"
     cut: ClassVar[str] = "never"
-    judges: ClassVar[bool] = True
+    judges_labels: ClassVar[bool] = False
     train_instead: ClassVar[str] = ""  # what to do if it cannot be trained for; by default to train for another one
     _needs_ideal = False  # whether `of_ties` reads ties.ideal
     _options: dict[str, Any] = {}  # what it was made with  # noqa: RUF012
@@ -123,8 +123,8 @@ class Metric(ABC):
 
         Returns
         -------
-        ndarray of shape (q,)
-            Value of each query; NaN for empty queries.
+        ndarray of shape (Q,)
+            Value of each query; NaN if it cannot be judged.
         """
 
     def __call__(
@@ -134,19 +134,17 @@ class Metric(ABC):
         return mean_of(self, values_of(self, scores, relevant, qid, empty)[1], empty)
 
     def truth(self, relevant: NDArray[Any], grades: NDArray[Any] | None = None) -> NDArray[Any]:
-        """Return the grades if the metric is graded and there are grades, otherwise the relevance.
+        """Return what this metric judges by: the grades if it is graded and there are grades, else the relevance.
 
         Parameters
         ----------
-        relevant : ndarray of shape (n,)
-            Booleans that say which samples are positives.
-        grades : ndarray of shape (n,), optional
-            Grades ≥ 0.
+        relevant, grades : ndarray of shape (n,)
+            Booleans that say which samples are positives, and grades ≥ 0.
 
         Returns
         -------
         ndarray of shape (n,)
-            What this metric judges by.
+            One of the two.
         """
         return grades if self.graded and grades is not None else relevant
 
@@ -166,7 +164,7 @@ class Metric(ABC):
         return self
 
     def gains(self, grades: FloatArray) -> FloatArray:
-        """Return what samples of these grades are worth to the metric.
+        """Return what samples are worth to the metric: 1 for grades above 0, or their gains if it is graded.
 
         Parameters
         ----------
@@ -176,14 +174,14 @@ class Metric(ABC):
         Returns
         -------
         ndarray of shape (n,)
-            The gains of a graded metric; otherwise 1 for grades above 0.
+            The gains.
         """
         return gains_of(grades, self.gain) if self.graded else (grades > 0.0).astype(np.float64)
 
 
 def check_judges(metric: Metric) -> None:
     """Refuse a loss of labels where a ranking is judged."""
-    if not metric.judges:
+    if metric.judges_labels:
         raise ValueError(f"{metric.name} judges labels, not rankings; use a metric of rankings, such as 'ap'")
 
 

@@ -53,8 +53,8 @@ def bootstrap_interval(
 ) -> Interval:
     """Compute a confidence interval of a metric by the bootstrap.
 
-    With several queries, queries are drawn with replacement. With one query, its samples are drawn with replacement.
-    The interval is between the quantiles (1 ± level)/2 of the metric over the resamples.
+    Queries are drawn with replacement, or the samples if there is only one query. The interval is between the quantiles
+    (1 ± level)/2 of the metric over the resamples.
 
     {arguments_of_metrics}
 
@@ -69,8 +69,8 @@ def bootstrap_interval(
 
     Notes
     -----
-    Empty queries are drawn only with empty="zero" or "one". With one query, a resample on which the metric has no value
-    is drawn again, so the interval is conditional on a value; with empty="zero" or "one" it counts as 0 or 1 instead.
+    With one query, a resample on which the metric has no value is drawn again, so the interval is conditional on a
+    value; with empty="zero" or "one" it counts as 0 or 1 instead.
 
     Examples
     --------

@@ -65,10 +65,9 @@ class Comparison:
 
     Examples
     --------
-    >>> qid, grades = np.repeat(np.arange(6), 3), np.tile([2, 0, 1], 6)
-    >>> found = compare("ap", np.tile([1.0, 2.0, 3.0], 6), np.tile([3.0, 1.0, 2.0], 6), grades, qid)
-    >>> found.better, found.worse, round(found.difference, 4)
-    (6, 0, 0.1667)
+    >>> found = compare("ap", [1, 2, 1, 2], [2, 1, 2, 1], [1, 0, 1, 0], qid=[0, 0, 1, 1])
+    >>> found.better, found.worse, found.difference
+    (2, 0, 0.5)
     """
 
     metric: Metric
@@ -89,23 +88,13 @@ class Comparison:
     differences: FloatArray
 
     def __str__(self) -> str:
-        tests = "" if np.isnan(self.p_sign_flip) else f", {self.tests()}"
+        each = {"Wilcoxon": self.p_wilcoxon, "sign flips": self.p_sign_flip}
+        tests = [f", {name} p {'< 0.0001' if p < _SHOWN_P else f'= {p:.2g}'}" for name, p in each.items() if p == p]
         return (
             f"{self.metric.name}: A {self.mean_a:.4f}, B {self.mean_b:.4f}, B - A {self.difference:+.4f} "
-            f"({100 * self.level:g}%: {self.interval.low:+.4f} to {self.interval.high:+.4f}){tests}; "
+            f"({100 * self.level:g}%: {self.interval.low:+.4f} to {self.interval.high:+.4f}){''.join(tests)}; "
             f"B is better on {self.better} of {self.ids.size} queries, worse on {self.worse}"
         )
-
-    def tests(self) -> str:
-        """Return the p-values as text.
-
-        Returns
-        -------
-        str
-            The name of each test and its p-value.
-        """
-        each = {"Wilcoxon": self.p_wilcoxon, "sign flips": self.p_sign_flip}
-        return ", ".join(f"{name} p {'< 0.0001' if p < _SHOWN_P else f'= {p:.2g}'}" for name, p in each.items())
 
 
 @documented
@@ -140,15 +129,13 @@ def compare(
 
     Notes
     -----
-    The p-value of the sign-flip test is the share of sign patterns with |Σ_q ±d_q| ≥ |Σ_q d_q|. All patterns are used
-    if there are at most `n_flips`. Otherwise it is (1 + number of such patterns among n_flips random ones)/(1 +
-    n_flips).
+    The p-value of the sign-flip test is the share of sign patterns with |Σ_q ±d_q| ≥ |Σ_q d_q|: of all patterns if
+    there are at most `n_flips`, otherwise of this many random ones and the one observed.
 
     Examples
     --------
     >>> qid, grades = np.repeat(np.arange(6), 3), np.tile([2, 0, 1], 6)
-    >>> a, b = np.tile([1.0, 2.0, 3.0], 6), np.tile([3.0, 1.0, 2.0], 6)
-    >>> print(compare("ndcg", a, b, grades, qid))
+    >>> print(compare("ndcg", np.tile([1.0, 2.0, 3.0], 6), np.tile([3.0, 1.0, 2.0], 6), grades, qid))
     ndcg: A 0.6885, B 1.0000, B - A +0.3115 (95%: +0.3115 to +0.3115), Wilcoxon p = 0.031, sign flips p = 0.031; ...
     """
     metric = as_metric(metric)

@@ -12,13 +12,13 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-from rankwise.arguments import first_true
 from rankwise.documenting import documented
+from rankwise.kernels.contract import LossTables, Tail
 from rankwise.metrics.base import FloatArray, IntArray, over
 from rankwise.metrics.gains import Gain, evaluated
-from rankwise.metrics.loss import Loss, LossTables, NotQSSuitableError, Tail
+from rankwise.metrics.loss import Loss, NotQSSuitableError
 from rankwise.metrics.ranked import Ties
 
 # Built-in discounts are tabulated up to this place by default, and evaluated in closed form beyond it.
@@ -37,30 +37,33 @@ class DiscountedLoss(Loss):
 
         Δ = (1/C) · Σ_k w_k · (D(k) − D(k + c_k)),   C = Σ_k w_k · D(k)
 
-    The k-th positive from the top has c_k negatives above it, so it stands at place k + c_k instead of place k. D(m) is
-    what a positive at place m is worth. Pass the functions, or override `weight` and `discount` in a subclass. They may
-    take an array or one number at a time. Their values are tabulated once, so your own loss is as fast as a built-in.
+    The k-th positive from the top has c_k negatives above it, so it stands at place k + c_k instead of k. Pass the
+    functions, or override `weight` and `discount` in a subclass. They may take an array or one number at a time. The
+    loss is QS-suitable, and so works with the fast methods, if w ≥ 0 and D is convex.
 
     Parameters
     ----------
     weight : callable, optional
         Function w(k) ≥ 0 of the number k = 1, 2, … of a positive from the top. By default all weights are 1.
     discount : callable, optional
-        Function D(m) of the place m = 1, 2, …. Required unless a subclass overrides it.
+        Function D(m), the worth of a positive at place m = 1, 2, …. Required unless a subclass overrides it.
     name : str, optional
         Name of the loss in messages. By default the `name` of the class.
     slope : callable, optional
-        Derivative D′(m) for real m. Pass it if D is defined between whole places; the smooth loss then uses both.
-        Otherwise D is taken to be linear between whole places.
+        Derivative D′(m) for real m, if D is defined there. Otherwise D is linear between whole places.
     k : int, optional
         Last place that counts: D(m) = 0 for m > k, and C is the most that the first k places can hold. Such a loss is
-        not QS-suitable. In the smooth loss, D falls linearly to 0 between k and k + 1. By default all places count.
+        not QS-suitable. Between places k and k + 1, D falls linearly. By default all places count.
     {gain}
 
     Attributes
     ----------
     proven : bool
         Whether the loss is known to be QS-suitable for all query sizes.
+    is_uniform : bool
+        Whether all positives have the same weight.
+    is_continuous : bool
+        Whether the discount is known between whole places.
     closed_form : Tail
         Closed form of the discount up to the cut-off, if it is a built-in one.
     table_size : int
@@ -71,10 +74,6 @@ class DiscountedLoss(Loss):
     AveragePrecision : The loss with w_k = k and D(m) = 1/m.
     check_qs_suitable : Check whether a loss works with the fast methods.
 
-    Notes
-    -----
-    The loss is QS-suitable, and so works with the fast methods, if w ≥ 0 and D is convex.
-
     Examples
     --------
     >>> import rankwise as rw
@@ -84,10 +83,8 @@ class DiscountedLoss(Loss):
     """
 
     name = "discounted"
-    has_discount = True
     proven: bool = False
     closed_form: Tail = Tail.NONE
-    _per_pair = False
     table_size = TABLE_SIZE
 
     def __init__(
@@ -107,7 +104,11 @@ class DiscountedLoss(Loss):
             if function is not None and getattr(type(self), method) is getattr(DiscountedLoss, method):
                 setattr(self, method, function)  # not in place of a subclass's own
         if not self._is_as_declared("closed_form", "weight", "discount"):
-            self.closed_form, self._per_pair = Tail.NONE, False
+            self.closed_form = Tail.NONE
+        self.is_uniform = type(self).weight is DiscountedLoss.weight and "weight" not in vars(self)
+        overridden = type(self).slope is not DiscountedLoss.slope and self._is_as_declared("slope", "discount")
+        self.is_continuous = overridden or "slope" in vars(self)
+        self._per_pair = self.closed_form is Tail.LINEAR
         self.proven = self.closed_form is not Tail.NONE and k is None
         self._tail = self.closed_form if k is None else Tail.ZERO
         if self.k is not None:
@@ -124,51 +125,28 @@ class DiscountedLoss(Loss):
     def weight(self, k: Any) -> Any:
         """Return w_k, the weight of the k-th positive from the top.
 
-        {of_positives}
+        {values}
         """
         return np.ones(np.shape(k))
 
     def discount(self, m: Any) -> Any:
         """Return D(m), what a positive at place m is worth, as if there were no cut-off.
 
-        {of_places}
+        {values}
         """
         raise TypeError(f"{type(self).__name__} has no discount; pass discount=, or override discount(self, m)")
 
     def slope(self, m: Any) -> Any:
         """Return D′(m), the derivative of the discount, if it is continuous.
 
-        {of_places}
+        {values}
         """
         raise TypeError(f"{type(self).__name__} has no slope; pass slope=, or override slope(self, m)")
 
-    @property
-    def is_continuous(self) -> bool:
-        """Whether the discount is known between whole places."""
-        overridden = type(self).slope is not DiscountedLoss.slope and self._is_as_declared("slope", "discount")
-        return "slope" in vars(self) or overridden
-
-    @property
-    def is_uniform(self) -> bool:
-        """Whether all positives have the same weight."""
-        return "weight" not in vars(self) and type(self).weight is DiscountedLoss.weight
-
     def continued(self, m: FloatArray, n: int) -> tuple[FloatArray, FloatArray]:
-        """Return D(m) and D′(m) at real places m, linear between k and k + 1, and wherever `slope` is not known.
+        """Return D(m) and D′(m) at real places m ≤ n; D is linear from k to k + 1, and wherever `slope` is not known.
 
-        Parameters
-        ----------
-        m : ndarray
-            Places, 1 ≤ m ≤ n.
-        n : int
-            Last place.
-
-        Returns
-        -------
-        value : ndarray
-            D(m), in the shape of `m`.
-        slope : ndarray
-            D′(m), in the shape of `m`.
+        {values}
         """
         if self.k is not None or not self.is_continuous:
             # A place that is whole but for rounding must not lie on one side of a kink by the order of a summation.
@@ -205,19 +183,9 @@ class DiscountedLoss(Loss):
         return LossTables(np.empty(0), np.empty(0), int(self._tail), self._per_pair)
 
     def tables(self, n_pos: int, n: int) -> LossTables:
-        """Return the weights and discounts as arrays, computed once and kept.
+        """Return at least so many weights and discounts, fewer of a closed form; they are computed once and kept.
 
-        Parameters
-        ----------
-        n_pos : int
-            Least number of weights.
-        n : int
-            Least number of places with a discount.
-
-        Returns
-        -------
-        LossTables
-            The weights and discounts.
+        {values}
         """
         wanted = n if self._tail is Tail.NONE else min(n, self.table_size)
         if self._kept.weight.size < n_pos or self._kept.discount.size <= wanted:
@@ -240,90 +208,48 @@ class DiscountedLoss(Loss):
         self._kept = self._kept._replace(weight=w, discount=d)
 
     def discounts(self, m: IntArray, n: int) -> FloatArray:
-        """Return D(m) for whole numbers m, 0 beyond the cut-off.
+        """Return D(m) for whole numbers m ≤ n, 0 beyond the cut-off.
 
-        Parameters
-        ----------
-        m : ndarray of int
-            Places, 1 ≤ m ≤ n.
-        n : int
-            Last place.
-
-        Returns
-        -------
-        ndarray
-            The discounts, in the shape of `m`.
+        {values}
         """
         if self._tail is Tail.NONE or self.k is not None:
             return self.tables(1, n).discount[m if self.k is None else np.minimum(m, self.k + 1)]
         return np.asarray(self.discount(m.astype(np.float64)), dtype=np.float64)
 
-    @property
-    def qs_suitable(self) -> bool | None:
-        if self.k == 1:
-            return True
-        return None if self.closed_form is Tail.NONE else self.k is None
+    def normaliser(self, n_pos: ArrayLike, n_neg: ArrayLike) -> FloatArray:
+        """Return C, the number that Δ is divided by; raise an error if it is not positive.
 
-    def normaliser(self, n_pos: int, n_neg: int) -> float:
-        """Return C, the number that Δ is divided by; an error is raised if it is not positive.
-
-        {arguments}
-
-        Returns
-        -------
-        float
-            C.
+        {values}
         """
         if self._per_pair:
-            return float(n_pos) * float(n_neg)
-        return self._positive(float(np.sum(self._ideal(n_pos))), n_pos)
-
-    def normalisers(self, n_pos: IntArray, n_neg: IntArray) -> FloatArray:
-        """Return C for many queries.
-
-        {of_queries}
-        """
-        if self._per_pair:
-            return n_pos.astype(np.float64) * n_neg
-        if n_pos.size == 1:
-            return np.array([self.normaliser(int(n_pos[0]), int(n_neg[0]))])
+            return np.multiply(n_pos, n_neg, dtype=np.float64)
         c = self.ideals(n_pos)
-        if (q := first_true(~(c > 0.0))) is not None:
-            self._positive(float(c[q]), int(n_pos[q]))
+        if not (c > 0.0).all():
+            n, bad = np.ravel(n_pos)[np.argmin(c > 0.0)], np.ravel(c)[np.argmin(c > 0.0)]
+            raise ValueError(f"{self.name}: Σ w_k·D(k) over {n} positives is {bad:.6g}; it must be positive")
         return c
 
-    def ideals(self, n_pos: IntArray) -> FloatArray:
+    def ideals(self, n_pos: ArrayLike) -> FloatArray:
         """Return Σ_{i ≤ P} w_i·D(i), the value of a perfect ranking.
 
-        Parameters
-        ----------
-        n_pos : ndarray of shape (Q,)
-            Numbers of positives P, at least 1.
-
-        Returns
-        -------
-        ndarray of shape (Q,)
-            The sum for each P.
+        {values}
         """
-        return np.asarray(np.cumsum(self._ideal(int(n_pos.max(initial=1))))[n_pos - 1])
+        counts: IntArray = np.asarray(n_pos)
+        if counts.size == 1:
+            return np.full(counts.shape, self._ideal(counts.item()).sum())
+        return np.asarray(np.cumsum(self._ideal(int(counts.max(initial=1))))[counts - 1])
 
     def _ideal(self, n_pos: int) -> FloatArray:
         """w_k·D(k), (n_pos,)."""
         w = self.tables(n_pos, n_pos).weight[:n_pos]
         return np.asarray(w * self.discounts(np.arange(1, n_pos + 1), n_pos))
 
-    def _positive(self, c: float, n_pos: int) -> float:
-        if not c > 0.0:
-            raise ValueError(f"{self.name}: Σ w_k·D(k) over {n_pos} positives is {c:.6g}; it must be positive")
-        return c
-
     def steps(self, i: ArrayLike, j: ArrayLike, n_pos: int, n_neg: int) -> FloatArray:
         """Compute the steps δ_j(i+1) − δ_j(i) of the loss.
 
-        δ_j(i) is what the j-th negative from the top adds to the loss if it has interleaving rank i, that is, if i − 1
-        positives are above it.
+        δ_j(i) is what the j-th negative from the top adds to the loss if i − 1 positives are above it.
 
-        {steps}
+        {values}
         """
         at, m = np.asarray(i) - 1, np.asarray(i) + np.asarray(j)
         n = n_pos + n_neg
@@ -331,30 +257,19 @@ class DiscountedLoss(Loss):
         return np.asarray(w * (self.discounts(m, n) - self.discounts(m - 1, n)))
 
     def of_counts(self, above: ArrayLike, n_neg: int) -> FloatArray:
-        """Compute Δ of rankings that are given as counts.
+        """Compute Δ of rankings, of which the k-th positive from the top has above[..., k − 1] negatives above it.
 
-        Parameters
-        ----------
-        above : array-like of shape (..., n_pos)
-            Number of negatives above each positive; above[..., k−1] is c_k of the k-th positive from the top.
-        {n_neg}
-
-        Returns
-        -------
-        ndarray of shape (...)
-            Δ of each ranking.
+        {values}
         """
         counts: IntArray = np.asarray(above)
         n_pos = counts.shape[-1]
         n = n_pos + n_neg
-        w = self.tables(n_pos, n).weight[:n_pos] / self.normaliser(n_pos, n_neg)
-        k = np.arange(1, n_pos + 1)
-        return np.asarray((w * (self.discounts(k, n) - self.discounts(k + counts, n))).sum(axis=-1))
-
-    def of_scores(self, scores: NDArray[np.floating], relevant: NDArray[np.bool_], worst: bool) -> float:
-        pos, neg = np.sort(scores[relevant])[::-1], np.sort(scores[~relevant])
-        above = neg.size - np.searchsorted(neg, pos, side="left" if worst else "right")
-        return float(self.of_counts(above, neg.size))
+        k, w = np.arange(1, n_pos + 1), self.tables(n_pos, n).weight[:n_pos]
+        ideal = self.discounts(k, n)
+        c = float(n_pos) * n_neg if self._per_pair else float((w * ideal).sum())
+        if not c > 0.0:
+            self.normaliser(n_pos, n_neg)  # says why not
+        return np.asarray((w / c * (ideal - self.discounts(k + counts, n))).sum(axis=-1))
 
     def of_ties(self, ties: Ties) -> FloatArray:
         # Equal scores share the mean weight and discount of their places.
@@ -372,10 +287,19 @@ class DiscountedLoss(Loss):
         n_pos = max(int(ties.total(ties.gain).max(initial=1)), 1)
         return ties.total(_sums(self.tables(n_pos, 1).weight[:n_pos], ties, ties.gain) * mean)
 
-    def check(self, n_pos: int, n_neg: int) -> None:
-        n = n_pos + n_neg
+    def check(self, n_pos: ArrayLike, n_neg: ArrayLike) -> None:
         if self.proven:
             return
+        counts = np.atleast_1d(n_pos, n_neg)
+        pairs = np.stack(counts)[:, np.minimum(*counts) > 0].T
+        if pairs.shape[0] > 1:
+            pairs = np.unique(pairs, axis=0)
+        # The largest first: it often settles the others.
+        for p, n in pairs[np.argsort(-pairs.sum(axis=1), kind="stable")].tolist():
+            self._check_one(p, n)
+
+    def _check_one(self, n_pos: int, n_neg: int) -> None:
+        n = n_pos + n_neg
         self.normaliser(n_pos, n_neg)
         if self._convex_to >= n or n_neg < 2:
             return
@@ -397,24 +321,6 @@ class DiscountedLoss(Loss):
             i,
             j,
         )
-
-    def check_many(self, n_pos: IntArray, n_neg: IntArray) -> None:
-        """Run `check` for many queries, except those without positives or without negatives.
-
-        Parameters
-        ----------
-        n_pos, n_neg : ndarray of shape (Q,)
-            Numbers of positives and of negatives of each query.
-        """
-        if self.proven:
-            return
-        both = (n_pos > 0) & (n_neg > 0)
-        pairs = np.stack([n_pos[both], n_neg[both]], axis=1)
-        if pairs.shape[0] > 1:
-            pairs = np.unique(pairs, axis=0)
-        # The largest first: it often settles the others.
-        for p, n in pairs[np.argsort(-pairs.sum(axis=1), kind="stable")]:
-            self.check(int(p), int(n))
 
 
 def _sums(values: FloatArray, ties: Ties, sizes: FloatArray) -> FloatArray:

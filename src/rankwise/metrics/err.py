@@ -137,9 +137,8 @@ def expected_reciprocal_rank(
 
         ERR = Σ_{places m ≤ k} (1/m) R_m Π_{i < m} (1 − R_i),   R = (2^grade − 1)/2^max_grade
 
-    A reader goes down the list and stops at a sample with probability R. ERR is the expected reciprocal of the place
-    where the reader stops; it never reaches 1. If samples have equal scores, the result is the exact expectation over
-    their orders.
+    It is the expected reciprocal of the place where a reader stops who goes down the list and stops at a sample with
+    probability R; it never reaches 1. If samples have equal scores, it is the expectation over their orders.
 
     {judging}
 

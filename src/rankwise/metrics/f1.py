@@ -24,7 +24,7 @@ class FMeasure(Metric):
         # The highest 2(P + p)/(T + t + n_pos) of all ties: thresholds lie only between different scores.
         n_pos = ties.total(ties.gain)
         found, seen = ties.above(ties.gain) + ties.gain, ties.above(ties.size) + ties.size
-        whole = np.maximum(seen + np.repeat(n_pos, np.diff(ties.first, append=seen.size)), 1.0)
+        whole = np.maximum(seen + ties.repeat(n_pos), 1.0)
         return np.where(n_pos > 0.0, np.maximum.reduceat(2.0 * found / whole, ties.first), np.nan)
 
 

@@ -8,14 +8,10 @@ from __future__ import annotations
 
 from abc import abstractmethod
 
-import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike
 
 from rankwise.documenting import documented
-from rankwise.kernels.contract import LossTables, Tail
 from rankwise.metrics.base import Metric
-
-__all__ = ["Loss", "LossTables", "NotQSSuitableError", "Tail"]
 
 
 class NotQSSuitableError(ValueError):
@@ -61,15 +57,6 @@ class Loss(Metric):
     {gain}
     {options}
 
-    Attributes
-    ----------
-    name : str
-        Name of the loss in messages and reports.
-    learns_intercept : bool
-        Whether the loss changes if all scores are shifted by the same amount.
-    has_discount : bool
-        Whether the loss has a weight and a discount, and so judges rankings. Otherwise it is a loss of labels.
-
     See Also
     --------
     DiscountedLoss : A loss given by a weight and a discount.
@@ -79,40 +66,18 @@ class Loss(Metric):
     --------
     >>> import rankwise as rw
     >>> loss = rw.AveragePrecision()
-    >>> isinstance(loss, rw.Loss), loss.name, loss.qs_suitable
-    (True, 'ap', True)
+    >>> isinstance(loss, rw.Loss), loss.name
+    (True, 'ap')
     """
 
-    learns_intercept: bool = False
-    has_discount: bool = False
-
-    @property
     @abstractmethod
-    def qs_suitable(self) -> bool | None:
-        """Whether the loss is QS-suitable for queries of every size; None if `check_qs_suitable` decides by size."""
+    def check(self, n_pos: ArrayLike, n_neg: ArrayLike) -> None:
+        """Raise a `NotQSSuitableError` unless the loss is QS-suitable for queries of these counts.
 
-    @abstractmethod
-    def of_scores(self, scores: NDArray[np.floating], relevant: NDArray[np.bool_], worst: bool) -> float:
-        """Compute Δ of the ranking that the scores induce.
+        Queries without positives or without negatives are passed over.
 
         Parameters
         ----------
-        scores : ndarray of shape (n,)
-            Finite scores of one query.
-        relevant : ndarray of bool of shape (n,)
-            Whether each sample is a positive.
-        worst : bool
-            Whether a tie of a positive and a negative, or for labels a score of 0, counts as wrong.
-
-        Returns
-        -------
-        float
-            The loss.
-        """
-
-    @abstractmethod
-    def check(self, n_pos: int, n_neg: int) -> None:
-        """Raise a `NotQSSuitableError` unless the loss is QS-suitable for these counts.
-
-        {arguments}
+        n_pos, n_neg : int or array-like of shape (Q,)
+            Numbers of positives and of negatives.
         """

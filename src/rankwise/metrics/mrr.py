@@ -8,9 +8,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from rankwise.documenting import documented
+from rankwise.kernels.contract import Tail
 from rankwise.metrics.base import FloatArray
 from rankwise.metrics.discounted import DiscountedLoss
-from rankwise.metrics.loss import Tail
 from rankwise.metrics.ranked import Ties
 
 
@@ -80,8 +80,8 @@ def reciprocal_rank(
 ) -> float:
     """Compute the reciprocal of the place of the first positive.
 
-    With `qid`, the mean over queries is the mean reciprocal rank, MRR. If samples have equal scores, the result is the
-    expectation over their orders.
+    Its mean over queries is the mean reciprocal rank, MRR. If samples have equal scores, it is the expectation over
+    their orders.
 
     {judging}
 

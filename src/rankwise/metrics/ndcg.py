@@ -10,9 +10,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from rankwise.documenting import documented
+from rankwise.kernels.contract import Tail
 from rankwise.metrics.discounted import DiscountedLoss
 from rankwise.metrics.gains import Gain
-from rankwise.metrics.loss import Tail
 
 
 def _log2_discount(m: Any) -> Any:
@@ -92,11 +92,6 @@ class NDCG(DiscountedLoss):
         given = {"discount": discount, "k": self.k, "gain": gain, "slope": slope}
         self._options = {key: value for key, value in given.items() if value != usual[key]}
 
-    @property
-    def qs_suitable(self) -> bool | None:
-        breaks = self.k != 1 and self._options.get("discount") == "chakrabarti"
-        return False if breaks else super().qs_suitable
-
 
 @documented
 def ndcg(
@@ -112,8 +107,8 @@ def ndcg(
 
         NDCG = DCG / (DCG of the ranking by grades),   DCG = Σ_{places m ≤ k} G(grade)/log2(1 + m)
 
-    Samples with equal scores share the mean of their gains, even if k cuts through them. This is the expectation over
-    their orders and agrees with scikit-learn's `ndcg_score`. G is 2^grade − 1 by default, as in LETOR and LightGBM.
+    G is 2^grade − 1 by default, as in LETOR and LightGBM. Samples with equal scores share the mean of their gains, even
+    if k cuts through them, as in scikit-learn: this is the expectation over their orders.
 
     {judging}
 

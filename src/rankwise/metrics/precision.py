@@ -44,10 +44,6 @@ class PrecisionAt(DiscountedLoss):
     def __init__(self, k: int) -> None:
         super().__init__(k=k)
 
-    @property
-    def qs_suitable(self) -> bool | None:
-        return self.k == 1
-
     def discount(self, m: Any) -> Any:
         return np.ones_like(m)
 
@@ -76,9 +72,8 @@ def precision_at(
 ) -> float:
     """Compute the fraction of positives among the first k places.
 
-    The number of positives is divided by k even if a query has fewer than k samples, as in TREC and LETOR. If samples
-    have equal scores, the result is the expectation over their orders: a tie of t samples that is cut at k counts with
-    its share, p (k − T)/t.
+    Their number is divided by k even if a query has fewer samples, as in TREC and LETOR. If samples have equal scores,
+    the result is the expectation over their orders.
 
     {judging}
 
@@ -96,8 +91,7 @@ def recall_at(
 ) -> float:
     """Compute the fraction of all positives that are among the first k places.
 
-    It is 1 if k is at least the size of the query. If samples have equal scores, the result is the expectation over
-    their orders.
+    If samples have equal scores, it is the expectation over their orders.
 
     {judging}
 

@@ -33,10 +33,10 @@ _KEPT: dict[str, Metric] = {}
 
 
 def register(metric: Class) -> Class:
-    """Give a class of metrics a name, its `name`, wherever a metric or a loss is taken by name.
+    """Make a class of metrics known by its `name`, wherever a metric or a loss is taken by name; a decorator.
 
-    Use it as a decorator. The class is called without arguments for its name alone, such as "mine", and with k=10 for
-    "mine@10", unless its `cut` is "never" (the default).
+    The name is that of the class called without arguments; unless `cut` is "never" (the default), "name@10" is that of
+    the class called with k=10.
 
     Parameters
     ----------
@@ -63,8 +63,6 @@ def register(metric: Class) -> Class:
     ...         return m**-0.5
     >>> rw.ranking_loss([3.0, 2.0, 1.0], [False, True, True], "root-of-rank@1")
     1.0
-    >>> round(as_metric("root-of-rank")([2.0, 1.0], [0, 1]), 4)
-    0.7071
     """
     name = metric.name
     if not re.fullmatch(r"[^\s@]+", name):
@@ -73,7 +71,7 @@ def register(metric: Class) -> Class:
     if (known.__module__, known.__qualname__) != (metric.__module__, metric.__qualname__):
         raise ValueError(f"{name!r} is the name of {known.__name__}; choose another name")
     _KEPT.clear()
-    if metric.judges:
+    if not metric.judges_labels:
         METRICS[name] = metric
     if issubclass(metric, Loss):
         LOSSES[name] = metric
@@ -98,8 +96,7 @@ def as_metric(
     k : int, optional
         Last place that counts, if the name does not say so.
     gain : {"exp2", "linear"} or callable, optional
-        For NDCG, the worth of a grade y: 2^y − 1 (the default of "ndcg"), y itself, or a function of an array of grades
-        that does not fall and is 0 for grade 0.
+        For NDCG, the worth of a grade y: 2^y − 1 (the default), y itself, or a function of grades; see `rankwise.NDCG`.
     max_grade : float, optional
         For ERR, the largest possible grade. By default the largest given.
 
@@ -140,13 +137,13 @@ def as_metric(
     return found
 
 
+@documented
 def as_loss(loss: LossLike) -> Loss:
     """Get a loss by name: a metric that can be trained for.
 
     Parameters
     ----------
-    loss : str or Loss
-        Name of a loss with an optional cut-off, such as "ap" or "ndcg@10" (see `LOSSES`), or a `Loss`.
+    {loss}
 
     Returns
     -------

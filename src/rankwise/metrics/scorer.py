@@ -14,29 +14,21 @@ from rankwise.metrics.registry import MetricLike, as_metric
 
 
 @documented
-def make_ranking_scorer(metric: MetricLike = "ap", *, empty: str = "skip", one_query: bool = False) -> RankingScorer:
-    """Make a scikit-learn scorer from a ranking metric.
+class RankingScorer:
+    """A scikit-learn scorer from a ranking metric: the mean over queries.
 
-    The scorer returns the mean over queries. It works with `cross_val_score`, `GridSearchCV` and others. scikit-learn
-    passes qid to a scorer only if metadata routing is on and the scorer requests it:
+    It works with `cross_val_score`, `GridSearchCV` and others. scikit-learn passes qid to a scorer only if metadata
+    routing is on and the scorer requests it:
 
         sklearn.set_config(enable_metadata_routing=True)
         scorer = make_ranking_scorer("ndcg@10").set_score_request(qid=True)
         cross_val_score(model, X, y, cv=GroupKFold(5), scoring=scorer, params={"qid": qid, "groups": qid})
 
-    Without qid, the scorer raises an error unless one_query=True.
-
-    Samples are scored by decision_function, else by the second column of predict_proba, else by predict. Positives are
-    y == estimator.classes_[1]. For an estimator without classes_, positives are y > 0, and "ndcg" and "err" take y as
-    grades.
+    Without qid, the scorer raises an error unless one_query=True. Samples are scored by decision_function, else by the
+    second column of predict_proba, else by predict. Positives are y == estimator.classes_[1]. For an estimator without
+    classes_, positives are y > 0, and "ndcg" and "err" take y as grades.
 
     {arguments_of_metrics}
-
-    Returns
-    -------
-    RankingScorer
-        The scorer, scorer(estimator, X, y, qid=None); larger is better, and NaN means that no query can be judged. Its
-        method `set_score_request` tells scikit-learn whether to pass qid.
 
     See Also
     --------
@@ -44,20 +36,13 @@ def make_ranking_scorer(metric: MetricLike = "ap", *, empty: str = "skip", one_q
 
     Examples
     --------
-    >>> make_ranking_scorer("ndcg@10")
-    make_ranking_scorer('ndcg@10', empty='skip')
     >>> from sklearn.linear_model import LogisticRegression
     >>> X, y = [[0.0], [1.0], [2.0], [3.0]], [0, 0, 1, 1]
     >>> make_ranking_scorer("ap", one_query=True)(LogisticRegression().fit(X, y), X, y)
     1.0
     """
-    return RankingScorer(metric, empty, one_query)
 
-
-class RankingScorer:
-    """A scikit-learn scorer that judges an estimator by a ranking metric; see `make_ranking_scorer`."""
-
-    def __init__(self, metric: MetricLike = "ap", empty: str = "skip", one_query: bool = False) -> None:
+    def __init__(self, metric: MetricLike = "ap", *, empty: str = "skip", one_query: bool = False) -> None:
         check_known("empty", empty, EMPTY)
         if not isinstance(one_query, bool | np.bool_):
             raise TypeError(f"one_query must be True or False, got {one_query!r}; queries are passed as qid")
@@ -126,7 +111,7 @@ class RankingScorer:
         return request
 
     def __sklearn_clone__(self) -> RankingScorer:
-        clone = RankingScorer(self.metric, self.empty)
+        clone = RankingScorer(self.metric, empty=self.empty)
         clone._qid_request = self._qid_request
         return clone
 
@@ -146,3 +131,6 @@ def _response(estimator: Any, X: Any, classes: Any) -> Any:
         f"{type(estimator).__name__} cannot rank: it has neither decision_function nor predict_proba; calibrate it, "
         "e.g. with sklearn.calibration.CalibratedClassifierCV, or pass a regressor"
     )
+
+
+make_ranking_scorer = RankingScorer

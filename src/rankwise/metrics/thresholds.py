@@ -19,14 +19,13 @@ from rankwise.arguments import raise_not_finite
 from rankwise.metrics.discounted import DiscountedLoss
 from rankwise.metrics.gains import gains_of
 from rankwise.metrics.loss import Loss
-from rankwise.queries import Queries, Solved, compiled
+from rankwise.queries import Queries, Solved, compiled, part_of
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 
 # Most thresholds of a query. Each is solved separately.
 MOST_LEVELS = 256
-_ALL = np.empty(0, np.int64)
 
 
 class Levels(NamedTuple):
@@ -41,16 +40,9 @@ class Levels(NamedTuple):
     members: IntArray
 
 
-class Threshold(NamedTuple):
-    """The t-th grade above the lowest as binary relevance, for the queries that have one, which = (Q′,).
-
-    samples: (n′,) positions of their samples; empty if all queries have such a grade.
-    """
-
-    t: int
-    which: IntArray
-    samples: IntArray
-    queries: Queries
+# The t-th grade above the lowest as binary relevance: t; the queries that have such a grade, (Q′,); positions of their
+# samples, (n′,), empty if all queries have one; these queries.
+Threshold = tuple[int, IntArray, IntArray, Queries]
 
 
 def levels_of(queries: Queries) -> Levels:
@@ -108,19 +100,19 @@ def thresholds_of(queries: Queries) -> list[Threshold]:
 
 def _threshold(queries: Queries, t: int) -> Threshold:
     assert queries.grades is not None
-    levels, grades, starts, samples = levels_of(queries), queries.grades, queries.starts, _ALL
+    levels, grades, starts, samples = levels_of(queries), queries.grades, queries.starts, np.empty(0, np.int64)
     has = np.diff(levels.starts) > t
     if not has.all():
-        samples = np.flatnonzero(np.repeat(has, queries.sizes))
-        grades, starts = grades[samples], np.concatenate([[0], np.cumsum(queries.sizes[has])])
+        own, starts = part_of(queries, has)
+        samples, grades = np.flatnonzero(own), grades[own]
     relevant = np.empty(grades.shape[0], np.bool_)
-    n_pos = compiled("levels").at_least(grades, starts, levels.grade[levels.starts[:-1][has] + t], relevant)
-    return Threshold(t, np.flatnonzero(has), samples, Queries(relevant, starts, n_pos))
+    compiled("levels").at_least(grades, starts, levels.grade[levels.starts[:-1][has] + t], relevant)
+    return t, np.flatnonzero(has), samples, Queries(relevant, starts)
 
 
 def weigh_levels(levels: Levels, sizes: IntArray, loss: Loss) -> FloatArray:
     """Return α of every level, (T,), for queries of these sizes; 0 if no grade of a query has a gain."""
-    if not loss.has_discount:
+    if loss.judges_labels:
         raise ValueError(f"{loss.name} takes labels, not grades; pass relevant > 0, or choose a ranking loss")
     assert isinstance(loss, DiscountedLoss)
     step = level_gains(levels, loss)[1]
@@ -135,7 +127,7 @@ def level_norms(levels: Levels, sizes: IntArray, step: FloatArray, loss: Discoun
     counts = (step > 0.0).nonzero()[0]
     n_neg = np.repeat(sizes, np.diff(levels.starts)) - levels.members
     norms = np.zeros_like(step)
-    norms[counts] = loss.normalisers(levels.members[counts], n_neg[counts])
+    norms[counts] = loss.normaliser(levels.members[counts], n_neg[counts])
     return norms
 
 
@@ -156,7 +148,7 @@ def sum_over_levels(
     weights = queries.once("weights", lambda: weigh_levels(levels, queries.sizes, loss), loss)
     value, lost = np.zeros(queries.sizes.size), np.zeros(queries.sizes.size)
     gradient = np.zeros_like(scores)
-    if not thresholds or thresholds[0].samples.size:
+    if not thresholds or thresholds[0][2].size:
         raise_not_finite(scores)  # no threshold covers all scores
     for t, which, samples, binary in thresholds:
         found = solve(scores[samples] if samples.size else scores, binary)
@@ -165,4 +157,4 @@ def sum_over_levels(
         lost[which] += weight * found.loss
         compiled("levels").add_weighted(found.gradient, binary.starts, weight, samples, gradient)
         del found  # so that the next one reuses its memory
-    return Solved(value, lost, queries.counts[0], queries.counts[1], gradient)
+    return Solved(value, lost, gradient)

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from rankwise.arguments import NotFiniteError, limit_of
 from rankwise.documenting import documented
 from rankwise.metrics.loss import Loss, NotQSSuitableError
+from rankwise.metrics.thresholds import sums_of
 from rankwise.queries import Queries, Solved
 
 
@@ -33,45 +34,27 @@ class ZeroOne(Loss):
     """
 
     name = "zero-one"
-    judges = False
-    learns_intercept = True
+    judges_labels = True
     of_ties = None  # type: ignore[assignment]  # it has no value for a ranking without scores
 
     def __init__(self) -> None:
         super().__init__()
 
-    def of_scores(self, scores: NDArray[np.floating], relevant: NDArray[np.bool_], worst: bool) -> float:
-        y = np.where(relevant, 1.0, -1.0)
-        return float(np.mean(y * scores <= 0.0 if worst else y * scores < 0.0))
-
-    @property
-    def qs_suitable(self) -> bool | None:
-        return False
-
-    def check(self, n_pos: int, n_neg: int) -> None:
+    def check(self, n_pos: ArrayLike, n_neg: ArrayLike) -> None:
         raise NotQSSuitableError(
             f"{self.name} breaks (C1): it depends on each sample's label, not on how positives and negatives "
             "interleave; it is a sum over samples and needs no ranking method, use method='auto'"
         )
 
 
-def solve_labels(scores: NDArray[np.floating], queries: Queries, scale: float, exhaustive: bool) -> Solved:
-    """Solve the structured hinge of every query, the mean hinge of its samples; exhaustive: try all labellings."""
+def solve_labels(scores: NDArray[np.floating], queries: Queries, scale: float) -> Solved:
+    """Solve the structured hinge of every query: the mean hinge of its samples."""
     if not (np.abs(scores) <= limit_of(scores)).all():
         raise NotFiniteError
-    value, loss = np.zeros((2, queries.sizes.size))
-    gradient = np.zeros_like(scores)
-    for q in np.flatnonzero(queries.can_rank):
-        own = slice(queries.starts[q], queries.starts[q + 1])
-        s, y = scores[own], np.where(queries.relevant[own], 1.0, -1.0)
-        if exhaustive:
-            from rankwise.kernels.published.exhaustive import best_labelling
-
-            value[q], wrong = best_labelling(s.astype(np.float64), queries.relevant[own], scale)
-        else:
-            margin = scale - y * s
-            wrong = margin > 0.0
-            value[q] = margin[wrong].sum() / s.size
-        loss[q] = np.count_nonzero(wrong) / s.size
-        gradient[own] = np.where(wrong, -y / s.size, 0.0)
-    return Solved(value, loss, queries.counts[0], queries.counts[1], gradient)
+    sizes = queries.sizes
+    y, n = np.where(queries.relevant, 1.0, -1.0), np.repeat(np.where(queries.can_rank, sizes, np.inf), sizes)
+    margin = scale - y * scores
+    wrong = margin > 0.0
+    value, loss = (sums_of(part / n, sizes) for part in (np.maximum(margin, 0.0), wrong))
+    gradient = np.where(wrong & (n < np.inf), -y / n, 0.0)
+    return Solved(value, loss, gradient.astype(scores.dtype, copy=False))

@@ -29,8 +29,7 @@ class Surrogate(ABC):
     """Base class of surrogates: trainable losses made from a ranking loss, such as `Hinge` and `Smooth`.
 
     To define your own, override `solve_binary`, and `accepts` if it cannot take every loss. Grades then follow, as a
-    weighted mean over thresholds, and `evaluate`, `LinearRanker`, `rankwise.torch.RankLoss` and
-    `rankwise.boosting.objective` take it.
+    weighted mean over thresholds, and every host takes it.
 
     Attributes
     ----------
@@ -39,9 +38,9 @@ class Surrogate(ABC):
     is_convex : bool
         Whether the value is convex in the scores, so that solvers can certify a minimum.
     is_derivative : bool
-        Whether the gradient is the derivative of the value. Otherwise it is an update rule.
+        Whether the gradient is the derivative of the value, not an update rule.
     takes_grades : bool
-        Whether it can be solved for grades. Otherwise relevance must be binary.
+        Whether it can be solved for grades, not only for binary relevance.
     width : float or None
         Half the width of the ramp by which scores are compared, if there is one.
 
@@ -165,10 +164,8 @@ class Result:
     --------
     >>> import rankwise as rw
     >>> r = rw.structured_hinge([2.0, 1.0, 0.5, 0.0], [False, True, False, True])
-    >>> round(r.value, 4), r.gradient
-    (2.25, array([ 1. , -0.5,  0.5, -1. ]))
-    >>> r.interleaving
-    Interleaving(-+-+)
+    >>> round(r.value, 4), r.interleaving
+    (2.25, Interleaving(-+-+))
     """
 
     value: float

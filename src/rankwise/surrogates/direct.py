@@ -58,7 +58,7 @@ class Direct(Surrogate):
 
     def accepts(self, loss: LossLike) -> Loss:
         found = as_loss(loss)
-        if not found.has_discount:
+        if found.judges_labels:
             raise ValueError(f"{found.name} takes labels, not rankings; use a ranking loss such as 'ap'")
         return found
 
@@ -74,4 +74,4 @@ class Direct(Surrogate):
         if not negative:
             gradient = predict(scores, queries, loss, worst=False, n_threads=n_threads).gradient
         update = (solved.gradient - gradient) / solved.gradient.dtype.type(self.epsilon)
-        return Solved(lost, lost, queries.counts[0], queries.counts[1], update)
+        return Solved(lost, lost, update)

@@ -20,8 +20,6 @@ from rankwise.queries import compiled
 from rankwise.surrogates.base import Result, evaluate
 from rankwise.surrogates.softened import Errors, SoftCounts, Softened
 
-__all__ = ["ErrorDriven", "error_driven_loss"]
-
 
 @documented
 @dataclass(frozen=True)
@@ -89,10 +87,10 @@ def error_driven_loss(
 ) -> Result:
     """Compute the error-driven ranking loss and its update for each sample.
 
-    With loss="ap" this is AP-loss (Chen et al., 2019); other losses with a discount follow the same rule. Each positive
-    passes its error to the negatives above it, in proportion to how far above they are. The `gradient` is this update,
-    not the derivative of the value. It is bounded by the positive's share of the loss, and it does not vanish while a
-    positive is misranked, however far below it is. With grades, it is a weighted mean over the grades as thresholds.
+    With loss="ap" this is AP-loss (Chen et al., 2019). Each positive passes its error to the negatives above it, in
+    proportion to how far above they are. The `gradient` is this update, not the derivative of the value. It is bounded
+    by the positive's share of the loss, and does not vanish while a positive is misranked. With grades, it is a
+    weighted mean over the grades as thresholds.
 
     {evaluating}
 

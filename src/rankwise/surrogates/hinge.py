@@ -68,13 +68,13 @@ class Hinge(Surrogate):
 
     def accepts(self, loss: LossLike) -> Loss:
         found = as_loss(loss)
-        if not found.has_discount and self.method not in ("auto", "exhaustive"):
+        if found.judges_labels and self.method != "auto":
             found.check(1, 1)
         return found
 
     def solve_binary(self, scores: NDArray[np.floating], queries: Queries, loss: Loss, n_threads: int = 1) -> Solved:
         if isinstance(loss, ZeroOne):
-            return solve_labels(scores, queries, self.scale, self.method == "exhaustive")
+            return solve_labels(scores, queries, self.scale)
         assert isinstance(loss, DiscountedLoss)
         method, k = self.method, None
         if loss.k is not None and method == "auto" and not _is_suitable(loss, queries):
@@ -94,9 +94,9 @@ def _check(loss: DiscountedLoss, queries: Queries, needs_c2: bool) -> None:
     if not loss.proven:
         counts = queries.counts[:, queries.counts.min(axis=0) > 0]
         if needs_c2:
-            loss.check_many(*counts)
+            loss.check(*counts)
         else:
-            loss.normalisers(*counts)
+            loss.normaliser(*counts)
 
 
 def _is_suitable(loss: DiscountedLoss, queries: Queries) -> bool:
@@ -104,7 +104,7 @@ def _is_suitable(loss: DiscountedLoss, queries: Queries) -> bool:
     if loss.k is None or loss.k < queries.sizes.max(initial=0):
         return False
     try:
-        loss.check_many(*queries.counts)
+        loss.check(*queries.counts)
     except NotQSSuitableError:
         return False
     return True
@@ -128,11 +128,10 @@ def structured_hinge(
         J = max_R scale·Δ(R*, R) + F(R) − F(R*),   F(R) = (1/PN) Σ_{x ∈ P, y ∈ N} R_xy (s_x − s_y)
 
     J is a convex upper bound of scale·Δ, such as 1 − AP. R is a ranking of the P positives and N negatives of a query,
-    with R_xy = 1 if positive x is above negative y, else −1. R* is the perfect ranking. F(R) is how well R agrees with
-    the scores s. The maximum is reached by the most violating ranking, which has a high loss and yet agrees with the
-    scores; for a single query it is the `interleaving` of the result. With grades, J = Σ_l α_l J_l is a weighted mean
-    over the grades l as thresholds, still convex and an upper bound. A `NotQSSuitableError` is raised if the method
-    needs the loss to be QS-suitable and it is not.
+    with R_xy = 1 if positive x is above negative y, else −1, and R* the perfect one. F(R) is how well R agrees with the
+    scores s. For a single query, the ranking that reaches the maximum is the `interleaving` of the result. With grades,
+    J is a weighted mean over the grades as thresholds, still convex and an upper bound. A `NotQSSuitableError` is
+    raised if the method needs the loss to be QS-suitable and it is not.
 
     {evaluating}
 
@@ -143,9 +142,9 @@ def structured_hinge(
 
     Notes
     -----
-    J is piecewise linear. Where it has a kink, `gradient` is the gradient of one of the pieces (a semi-gradient, or
-    subgradient). A negative of interleaving rank r_j in the most violating ranking has ∂J/∂s = 2(P + 1 − r_j)/(PN), and
-    the k-th positive with c_k negatives above it has −2 c_k/(PN). Samples of one class with equal scores share theirs.
+    J is piecewise linear; at a kink, `gradient` is the gradient of one of the pieces. A negative of interleaving rank
+    r_j in the most violating ranking has ∂J/∂s = 2(P + 1 − r_j)/(PN), and the k-th positive with c_k negatives above it
+    has −2 c_k/(PN). Samples of one class with equal scores share theirs.
 
     Examples
     --------

@@ -5,10 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from rankwise.arguments import NotFiniteError, check_known, limit_of
 from rankwise.documenting import documented
+from rankwise.metrics.discounted import DiscountedLoss
 from rankwise.metrics.loss import Loss
 from rankwise.metrics.registry import LossLike
 from rankwise.queries import Queries, Solved
@@ -61,8 +62,16 @@ class _Itself(Surrogate):
     def solve_binary(self, scores: Scores, queries: Queries, loss: Loss, n_threads: int = 1) -> Solved:
         if not (np.abs(scores) <= limit_of(scores)).all():
             raise NotFiniteError
-        losses, starts = np.zeros(queries.sizes.size), queries.starts.tolist()
+        value, starts = np.zeros(queries.sizes.size), queries.starts.tolist()
         for q in np.flatnonzero(queries.can_rank).tolist():
             own = slice(starts[q], starts[q + 1])
-            losses[q] = loss.of_scores(scores[own], queries.relevant[own], self.worst)
-        return Solved(losses, losses, queries.counts[0], queries.counts[1], np.zeros_like(scores))
+            value[q] = self._of_one(scores[own], queries.relevant[own], loss)
+        return Solved(value, value, np.zeros_like(scores))
+
+    def _of_one(self, scores: Scores, relevant: NDArray[np.bool_], loss: Loss) -> float:
+        if not isinstance(loss, DiscountedLoss):
+            right = np.where(relevant, scores, -scores)
+            return float(np.mean(right <= 0.0 if self.worst else right < 0.0))
+        pos, neg = np.sort(scores[relevant])[::-1], np.sort(scores[~relevant])
+        above = neg.size - np.searchsorted(neg, pos, side="left" if self.worst else "right")
+        return float(loss.of_counts(above, neg.size))

@@ -22,8 +22,6 @@ from rankwise.queries import Queries, Solved, compiled
 from rankwise.surrogates.base import Result, evaluate
 from rankwise.surrogates.softened import Errors, SoftCounts, Softened
 
-__all__ = ["Smooth", "smooth_loss"]
-
 
 @documented
 @dataclass(frozen=True)
@@ -74,7 +72,7 @@ class Smooth(Softened):
             else:
                 found = solve_ranked(scores[samples], own, loss, self.width, n_threads)
             value[which], gradient[samples] = found.value, found.gradient
-        return Solved(value, value, queries.counts[0], queries.counts[1], gradient)
+        return Solved(value, value, gradient)
 
 
 @documented
@@ -93,9 +91,8 @@ def smooth_loss(
         Δ = (1/C) Σ_k w_k (D(k) − D(k + c_k)),   c_k = Σ_j clip((s_j − s_k)/(2·width) + ½, 0, 1)
 
     The loss, such as 1 − AP, depends on how many negatives j are above each positive k. Here each comparison of two
-    scores is softened by a ramp, so the count c_k changes continuously and the loss has a gradient, which is 0 for
-    positives far below the negatives. The result is bounded and not convex; the loss need not be QS-suitable. As the
-    width falls to 0 it becomes the loss itself, with a tie counted as half an error. It takes about as long as a sort.
+    scores is softened by a ramp, so the loss has a gradient. It is bounded and not convex, and need not be QS-suitable.
+    As the width falls to 0 it becomes the loss itself, with a tie counted as half an error.
 
     {evaluating}
 
@@ -106,12 +103,9 @@ def smooth_loss(
 
     Notes
     -----
-    A query with grade 0 and one other grade is binary and has the formula above. In a query with more grades, ranks are
-    softened among all samples: r_d = 1 + Σ_{e≠d} H(s_e − s_d), where H is the ramp. NDCG is then
-    1 − Σ_d G_d·D(r_d)/ideal for any number of grades, and AP is Robertson's graded AP at soft places. So the loss of a
-    query depends on that query alone, not on the grades of the others.
-
-    Positives with equal scores share their gradient.
+    A query with grade 0 and one other grade is binary. In a query with more, ranks are softened among all samples,
+    r_d = 1 + Σ_{e≠d} H(s_e − s_d) with the ramp H: NDCG is 1 − Σ_d G_d·D(r_d)/ideal, and AP is Robertson's graded AP at
+    soft places. So the loss of a query depends on that query alone. Positives with equal scores share their gradient.
 
     Examples
     --------

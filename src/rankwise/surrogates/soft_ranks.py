@@ -32,7 +32,7 @@ from rankwise.metrics.thresholds import (
     levels_of,
     sums_of,
 )
-from rankwise.queries import Queries, Solved, as_queries, compiled
+from rankwise.queries import Queries, Solved, as_queries, compiled, part_of
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
@@ -57,7 +57,7 @@ def by_kind(queries: Queries, loss: Loss) -> list[tuple[Any, Any, Queries]]:
     """Return queries of at most one step of gain as binary ones, and the others: which of (Q,), which of (n,), they."""
 
     def find() -> list[tuple[Any, Any, Queries]]:
-        gain, step = level_gains(levels_of(queries), loss)
+        gain, step = _level_gains(queries, loss)
         is_binary = has_one_step(levels_of(queries), step)
         if not is_binary.any():
             return [(..., ..., queries)]
@@ -67,11 +67,15 @@ def by_kind(queries: Queries, loss: Loss) -> list[tuple[Any, Any, Queries]]:
         assert queries.grades is not None
         found: list[tuple[Any, Any, Queries]] = []
         for which, truth in ((is_binary, relevant), (~is_binary, queries.grades)):
-            samples, sizes = np.repeat(which, queries.sizes), queries.sizes[which]
-            found.append((which, samples, as_queries(truth[samples], np.concatenate([[0], np.cumsum(sizes)]))))
+            samples, starts = part_of(queries, which)
+            found.append((which, samples, as_queries(truth[samples], starts)))
         return found
 
     return queries.once("kinds", find, loss)
+
+
+def _level_gains(queries: Queries, loss: Loss) -> tuple[FloatArray, FloatArray]:
+    return queries.once("gains of levels", lambda: level_gains(levels_of(queries), loss), loss)
 
 
 def has_one_step(levels: Levels, step: FloatArray) -> NDArray[np.bool_]:
@@ -97,12 +101,12 @@ def solve_ranked(scores: NDArray[np.floating], queries: Queries, loss: Loss, wid
     own += pairs.pull(soft.level, soft.starts, width, rate, near + soft.near, n_threads)
     gradient = compiled("soft").spread(scores, gains.gained, soft, rate, own, False, n_threads)
     value = gains.best / gains.norm - sums_of(discount * weight * share, n_gained)
-    return Solved(value, value, queries.counts[0], queries.counts[1], gradient)
+    return Solved(value, value, gradient)
 
 
 def _find_gains(queries: Queries, loss: DiscountedLoss) -> _Gains:
     levels = levels_of(queries)
-    (gain, step), n_levels = level_gains(levels, loss), np.diff(levels.starts)
+    (gain, step), n_levels = _level_gains(queries, loss), np.diff(levels.starts)
     norm = sums_of(step * level_norms(levels, queries.sizes, step, loss), n_levels)
     norm[~(queries.can_rank & (norm > 0.0))] = np.inf
     best = sums_of(step * loss.ideals(np.where(step > 0.0, levels.members, 1)), n_levels)

@@ -61,7 +61,7 @@ def counts_of(soft: Any, n_pos: NDArray[np.int64], n_neg: NDArray[np.int64], los
     both, ends = (n_pos > 0) & (n_neg > 0), soft.starts[1:]
     place = np.repeat(ends, n_pos) - np.arange(ends[-1])
     norms = np.ones(n_pos.size)
-    norms[both] = loss.normalisers(n_pos[both], n_neg[both])
+    norms[both] = loss.normaliser(n_pos[both], n_neg[both])
     return SoftCounts(soft, place, np.repeat(norms, n_pos), int((n_pos + n_neg).max()))
 
 
@@ -107,8 +107,8 @@ class Softened(Surrogate):
         both = (n_pos > 0) & (n_neg > 0)
         value = np.zeros(n_pos.size)
         if not both.any():
-            return Solved(value, value, n_pos, n_neg, np.zeros_like(scores))
+            return Solved(value, value, np.zeros_like(scores))
         part, own, weight, ramp = self.errors(counts_of(soft, n_pos, n_neg, loss), loss, n_threads)
         value[both] = sums_of(part, n_pos)[both]
         gradient = compiled("soft").spread(scores, queries, soft, weight, own, ramp, n_threads)
-        return Solved(value, value, n_pos, n_neg, gradient)
+        return Solved(value, value, gradient)

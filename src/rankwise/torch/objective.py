@@ -72,8 +72,7 @@ class RankSort(Surrogate):
 
     def solve_binary(self, scores: NDArray[np.floating], queries: Queries, loss: Loss, n_threads: int = 1) -> Solved:
         found = solve_rank_sort(scores, queries, queries.truth, self.width, n_threads)  # type: ignore[arg-type]
-        n_pos, n_neg = queries.counts
-        return Solved(found.values, found.values, n_pos, n_neg, found.gradients)
+        return Solved(found.values, found.values, found.gradients)
 
     solve_graded = solve_binary
 

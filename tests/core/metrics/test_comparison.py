@@ -148,8 +148,6 @@ def test_where_nothing_counts_there_is_nothing_to_tell() -> None:
         ({"scores_b": [1.0, 2.0]}, ValueError, r"has 4 entries and scores has 2"),
         ({"grades": [0, 1, -1, 0]}, ValueError, r"relevant\[2\] is -1"),
         ({"qid": [0, 0, 1]}, ValueError, r"qid has 3 entries"),
-        ({"level": 95}, ValueError, r"level must lie between 0 and 1"),
-        ({"n_resamples": 0}, ValueError, r"n_resamples must be at least 1"),
         ({"n_flips": 0}, ValueError, r"n_flips must be at least 1"),
         ({"empty": "none"}, ValueError, r"unknown empty='none'"),
         ({"empty": "error", "grades": [1, 0, 0, 0]}, ValueError, r"query 1 has 0 positives"),
@@ -178,4 +176,4 @@ def test_a_comparison_says_what_it_found(rng: np.random.Generator) -> None:
 def test_a_p_that_is_very_small_is_not_written_as_zero() -> None:
     qid, grades = np.repeat(np.arange(400), 2), np.tile([1, 0], 400)
     found = compare("ap", np.tile([0.0, 1.0], 400), np.tile([1.0, 0.0], 400), grades, qid)
-    assert found.tests() == "Wilcoxon p < 0.0001, sign flips p = 0.0001"
+    assert "Wilcoxon p < 0.0001, sign flips p = 0.0001" in str(found)

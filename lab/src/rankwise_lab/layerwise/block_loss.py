@@ -123,7 +123,7 @@ class BlockLoss:
         positives = relevant.sum(0, dtype=torch.float64)
         negatives = count - positives
         filled = (positives > 0) & (negatives > 0)
-        if not self._loss.has_discount:
+        if self._loss.judges_labels:
             return (filled.double() / (count * classes)).expand(count, classes)
         each = torch.where(relevant, 2.0 / positives.clamp(min=1), 2.0 / negatives.clamp(min=1))
         return each * filled / classes

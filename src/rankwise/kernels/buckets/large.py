@@ -74,7 +74,7 @@ def solve_large(
         tables.weight, tables.discount, tables.tail, norm, pos, order, n_neg, query.at_rank, ref, gradient
     )
     ranking = FoundRanking(gradient, query.at_rank[: n_pos + 1], order)
-    return solved_alone(scale * lost + total + of_pos, lost, n_neg, ranking)
+    return solved_alone(scale * lost + total + of_pos, lost, ranking)
 
 
 def _passes(

@@ -26,11 +26,10 @@ def solve(
     """Solve queries one after the other by one method. cutoff: D(m) = 0 from there on, for Chakrabarti's; or None."""
     starts = queries.starts
     n_queries = starts.shape[0] - 1
-    value, lost, counts = np.zeros(n_queries), np.zeros(n_queries), queries.counts
-    solved = Solved(value, lost, counts[0], counts[1], np.empty_like(scores))
-    for q in range(n_queries):
+    solved = Solved(np.zeros(n_queries), np.zeros(n_queries), np.empty_like(scores))
+    for q, (n_pos, n_neg) in enumerate(queries.counts.T.tolist()):
         part = slice(starts[q], starts[q + 1])
-        own, n_pos, n_neg = scores[part], int(solved.n_pos[q]), int(solved.n_neg[q])
+        own = scores[part]
         if n_pos == 0 or n_neg == 0:
             if not (np.abs(own) <= limit_of(own)).all():
                 raise NotFiniteError

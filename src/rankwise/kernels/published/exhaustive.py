@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import lru_cache
-from itertools import combinations, product
+from itertools import combinations
 from math import comb
 
 import numpy as np
@@ -36,17 +36,3 @@ def best_above(pos: NDArray[np.float64], neg: NDArray[np.float64], loss: AnyLoss
     highest = np.concatenate([[0.0], np.cumsum(neg)])  # Σ_j (P + 1 − r_j) s_j = Σ_k Σ_{j ≤ c_k} s_j
     objective = scale * loss.of_counts(above, neg.size) + unit * (highest[above].sum(axis=1) - above @ pos)
     return above[int(np.argmax(objective))]
-
-
-def best_labelling(
-    scores: NDArray[np.float64], relevant: NDArray[np.bool_], scale: float
-) -> tuple[float, NDArray[np.bool_]]:
-    """max over labellings of scale·Δ + F − F* for the 0-1 loss, F = Σ ŷ·s / (2n), and which labels it gets wrong."""
-    n = scores.size
-    if 2**n > MOST_INTERLEAVINGS:
-        raise ValueError(f"method 'exhaustive' would enumerate 2^{n} labellings; use method='auto'")
-    y = np.where(relevant, 1.0, -1.0)
-    labels = np.array(list(product((-1.0, 1.0), repeat=n)))
-    objective = scale * (labels != y).mean(axis=1) + (labels - y) @ scores / (2 * n)
-    best = int(np.argmax(objective))
-    return float(objective[best]), labels[best] != y

@@ -37,9 +37,9 @@ def can_solve(objective: Objective, graded: bool) -> bool:
     loss, surrogate = objective.loss, objective.surrogate
     if isinstance(surrogate, Hinge) and not (surrogate.method == "auto" and loss.k is None):
         return False
-    if graded and isinstance(surrogate, Smooth) and surrogate.soft_ranks and loss.has_discount and not loss.is_uniform:
-        return False
-    return type(surrogate) is RankSort or (type(surrogate) in _SOLVERS and loss.has_discount)
+    if graded and isinstance(surrogate, Smooth) and surrogate.soft_ranks:
+        return isinstance(loss, DiscountedLoss) and loss.is_uniform
+    return type(surrogate) is RankSort or (type(surrogate) in _SOLVERS and not loss.judges_labels)
 
 
 def solve_batch(scores: Tensor, samples: Samples, qid: Tensor | None, objective: Objective) -> Outcome:

@@ -13,8 +13,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from rankwise.kernels.contract import Tail
 from rankwise.metrics.discounted import DiscountedLoss
-from rankwise.metrics.loss import Loss, Tail
+from rankwise.metrics.loss import Loss
 from rankwise.torch.layout import precise
 
 _TABLES: WeakKeyDictionary[Loss, dict[torch.device, tuple[Tensor, Tensor]]] = WeakKeyDictionary()
