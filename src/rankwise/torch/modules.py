@@ -8,11 +8,12 @@ import torch
 from torch import Tensor
 
 from rankwise.arguments import check_known, is_number
+from rankwise.documenting import documented
 from rankwise.metrics.gains import Gain
 from rankwise.metrics.ndcg import NDCG
 from rankwise.metrics.registry import LossLike
 from rankwise.surrogates import Direct, ErrorDriven, Hinge, Smooth, Surrogate
-from rankwise.torch.arguments import Asked, Options, checked, documented, takes_also
+from rankwise.torch.arguments import Asked, Options, checked, takes_also
 from rankwise.torch.batches import Batch, loss_of_batch
 from rankwise.torch.memory import ScoreMemory
 from rankwise.torch.objective import posed
@@ -33,14 +34,7 @@ class RankLoss(torch.nn.Module):
 
     Call it as `loss(scores, target)`; see `forward` for mask, qid, index and memory.
 
-    Parameters
-    ----------
-    metric : str or Loss, default "ap"
-        What rankings are judged by: a name such as "ap", "ndcg", "ndcg@10", "mrr" or "auc", or a `rankwise.Loss`.
-    surrogate : str or Surrogate, default Hinge()
-        How it becomes trainable: `rankwise.Hinge`, `rankwise.Smooth`, `rankwise.ErrorDriven`, `rankwise.Direct`, or a
-        `rankwise.Surrogate` of your own, which runs in the core on every device.
-    {torch_options}
+    {torch_arguments}
 
     See Also
     --------
@@ -78,17 +72,7 @@ class RankLoss(torch.nn.Module):
         """
         Compute the loss of a batch.
 
-        Parameters
-        ----------
-        {torch_scores}
-        {torch_target}
-        {torch_tensors}
-
-        Returns
-        -------
-        Tensor
-            The loss as a scalar tensor, or one value per query with reduction="none". The type is float32, or float64
-            for float64 scores.
+        {torch_function}
         """
         batch = Batch(scores, target, mask, qid, index)
         return loss_of_batch(batch, posed(self.loss, self.surrogate), self.options, memory)
@@ -104,11 +88,7 @@ class RankHingeLoss(RankLoss):
     is convex in the scores and an upper bound on scale·Δ of the ranking by scores. The backward pass returns the
     semi-gradient: the gradient of J with the maximiser held fixed. With grades, J is a weighted sum over thresholds.
 
-    Parameters
-    ----------
-    {torch_loss}
-    {torch_scale}
-    {torch_options}
+    {torch_arguments}
 
     See Also
     --------
@@ -132,10 +112,7 @@ class APHingeLoss(RankHingeLoss):
     positive lies below the negatives, the more it counts, without limit, so that a wrong label can dominate the loss.
     The AP of a small batch is easier than that of the data set: use large batches or a `ScoreMemory`.
 
-    Parameters
-    ----------
-    {torch_scale}
-    {torch_options}
+    {torch_arguments}
 
     See Also
     --------
@@ -159,14 +136,7 @@ class NDCGHingeLoss(RankHingeLoss):
     The value is an upper bound on scale·(1 − NDCG) for binary relevance, and the weighted sum of such bounds over the
     grades otherwise.
 
-    Parameters
-    ----------
-    k : int, optional
-        Cut-off: only the first k places count. None counts all places.
-    gain : {"exp2", "linear"} or callable, default "exp2"
-        What a grade is worth, as in `rankwise.NDCG`. "exp2" is 2^grade − 1.
-    {torch_scale}
-    {torch_options}
+    {torch_arguments}
 
     See Also
     --------
@@ -197,11 +167,7 @@ class SmoothRankLoss(RankLoss):
     Positives farther than width from every negative get no gradient, even if they are ranked wrong: use this loss to
     refine a model that already ranks well.
 
-    Parameters
-    ----------
-    {torch_loss}
-    {torch_width}
-    {torch_options}
+    {torch_arguments}
 
     See Also
     --------
@@ -227,14 +193,7 @@ class ErrorDrivenLoss(RankLoss):
     while it is ranked wrong. This suits fine-tuning after cross-entropy, noisy labels and, with a `ScoreMemory`, small
     batches.
 
-    Parameters
-    ----------
-    {torch_loss}
-    {torch_width}
-    interpolate : bool, default True
-        Whether the precision of a positive counts as the highest precision among positives that score no higher. A loss
-        whose discount is not positive, such as "auc", has no precision and is not interpolated.
-    {torch_options}
+    {torch_arguments}
 
     See Also
     --------
@@ -265,15 +224,7 @@ class DirectLoss(RankLoss):
 
     As ε falls, this tends to the gradient of the expected Δ. It is zero where the two rankings agree.
 
-    Parameters
-    ----------
-    {torch_loss}
-    epsilon : float, default 1.0
-        Weight ε of Δ in the second ranking, positive. Larger values move more samples per step.
-    update : {"positive", "negative"}, default "positive"
-        "positive" moves away from a worse ranking, and "negative" towards a better one, which is found by an exact
-        dynamic programme, whose time grows with the number of misordered pairs.
-    {torch_options}
+    {torch_arguments}
 
     See Also
     --------

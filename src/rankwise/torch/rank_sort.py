@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING
 
 from torch import Tensor
 
-from rankwise.torch.arguments import Asked, Options, documented, takes_also
+from rankwise.documenting import SHARED, documented
+from rankwise.torch.arguments import Asked, Options, describe, takes_also
 from rankwise.torch.batches import Batch, loss_of_batch
 from rankwise.torch.modules import RankLoss
 from rankwise.torch.objective import Objective, RankSort, posed
@@ -29,6 +30,31 @@ def rank_sort_of_batch(batch: Batch, objective: Objective | str, asked: Asked) -
     return parts[0], parts[1]
 
 
+_ENTRIES = """
+scores : Tensor of shape (n,)
+    Raw outputs of a model, flat.
+target : Tensor of shape (n,)
+    Quality of each positive, in (0, 1], such as the IoU of its box. Negatives have 0.
+qid : Tensor of shape (n,), optional
+    Integer image id of each sample. Each image is then a query, and the parts are means over images.
+width : float, default 0.5
+    Half the width of the ramp H by which scores are compared.
+empty : {"zero", "skip", "error"}, default "zero"
+    Treatment of queries without positives: as of other losses. One without negatives still has a sorting part.
+"""
+_RETURNS = """\
+ranking : Tensor
+    Ranking part: a scalar tensor, or one value per query with reduction="none".
+sorting : Tensor
+    Sorting part, of the same shape."""
+SHARED["rank_sort_examples"] = """\
+Examples
+--------
+>>> import torch, rankwise.torch as rwt
+>>> scores, quality = torch.tensor([[2.0, 1.0, 0.0], [0.5, 0.0, 1.0]])  # IoU of positives, 0 of negatives"""
+describe("rank_sort", _ENTRIES, _RETURNS)
+
+
 @documented
 class RankSortLoss(RankLoss):
     """RankSort loss of a detector (Oksuz et al., ICCV 2021).
@@ -41,16 +67,7 @@ class RankSortLoss(RankLoss):
 
     with H(x) = clip(x/(2·width) + ½, 0, 1). Each part is the mean over positives.
 
-    Parameters
-    ----------
-    width : float, default 0.5
-        Half the width of the ramp H by which scores are compared.
-    {torch_ignore_index}
-    empty : {"zero", "skip", "error"}, default "zero"
-        Treatment of queries without positives: as of other losses. One without negatives still has a sorting part.
-    {torch_reduction}
-    {torch_gather}
-    {torch_backend}
+    {rank_sort_arguments}
 
     See Also
     --------
@@ -62,10 +79,7 @@ class RankSortLoss(RankLoss):
     above it, and its sorting error to positives of lower quality above it, in proportion to H. It does not vanish while
     a positive is ranked wrong.
 
-    Examples
-    --------
-    >>> import torch, rankwise.torch as rwt
-    >>> scores, quality = torch.tensor([[2.0, 1.0, 0.0], [0.5, 0.0, 1.0]])  # IoU of positives, 0 of negatives
+    {rank_sort_examples}
     >>> ranking, sorting = rwt.RankSortLoss()(scores, quality)
     >>> round(ranking.item(), 4), round(sorting.item(), 4)
     (0.2, 0.1667)
@@ -81,21 +95,6 @@ class RankSortLoss(RankLoss):
         """
         Compute both parts of the loss of a batch.
 
-        Parameters
-        ----------
-        scores : Tensor of shape (n,)
-            Raw outputs of a model, flat.
-        target : Tensor of shape (n,)
-            Quality of each positive, in (0, 1], such as the IoU of its box. Negatives have 0.
-        {torch_mask}
-        qid : Tensor of shape (n,), optional
-            Integer image id of each sample. Each image is then a query, and the parts are means over images.
-
-        Returns
-        -------
-        ranking : Tensor
-            Ranking part: a scalar tensor, or one value per query with reduction="none".
-        sorting : Tensor
-            Sorting part, of the same shape.
+        {rank_sort_function}
         """
         return rank_sort_of_batch(Batch(scores, target, mask, qid), posed("ap", self.surrogate), self.options)

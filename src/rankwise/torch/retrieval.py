@@ -10,11 +10,12 @@ from torch import Tensor
 from torch.utils.checkpoint import checkpoint
 
 from rankwise.arguments import as_scale, check_known, is_whole
+from rankwise.documenting import SHARED, documented
 from rankwise.metrics.registry import LossLike
 from rankwise.surrogates import ErrorDriven, Hinge, Smooth, Surrogate
 from rankwise.surrogates.softened import as_width
 from rankwise.torch import operator
-from rankwise.torch.arguments import Gather, checked, documented, takes_also
+from rankwise.torch.arguments import Gather, checked, describe, takes_also
 from rankwise.torch.batches import is_distributed
 from rankwise.torch.layout import check_beside, check_per_row, check_tensor
 from rankwise.torch.modules import RankLoss
@@ -174,6 +175,42 @@ def _part(
     return values, filled
 
 
+_ENTRIES = """
+embeddings : Tensor of shape (B, d)
+    One query per row, in floating point.
+labels : Tensor of shape (B,)
+    Integer label of each embedding. Items with the label of a query are relevant to it.
+reference : Tensor of shape (R, d), optional
+    Embeddings to rank, all of them for every query. Without them, each query ranks the other embeddings of the batch,
+    and not itself.
+reference_labels : Tensor of shape (R,), optional
+    Integer label of each reference. Required with reference.
+surrogate : {"smooth", "error-driven", "hinge"} or Surrogate, optional
+    How the rank loss is minimised, by default as in `SmoothRankLoss`.
+scale : float, optional
+    Weight of the rank loss in the hinge, 1 by default. 0.3 to 1 suits cosines. Only for surrogate="hinge".
+width : float, default 0.05
+    Half the width of the ramp of the other two surrogates, in units of similarity. 0.05 to 0.1 suits cosines.
+similarity : {"cosine", "dot"}, default "cosine"
+    How embeddings are compared. "cosine" normalises them first, and "dot" takes them as they are.
+empty : {"zero", "skip", "error"}, default "skip"
+    What to do with a query without positives (alone in its label) or without negatives, as in other losses.
+chunk_size : int, optional
+    Number of queries whose similarities are held at a time. Memory is O(chunk_size·R), and backward computes the
+    similarities again. None takes as many as fit in 256 MiB.
+gather : bool or "ddp", default False
+    Whether to use the queries and references of all processes of torch.distributed; "ddp" for
+    DistributedDataParallel, as in other losses. With reduction="none", the values are those of this process's queries.
+"""
+SHARED["retrieval_examples"] = """\
+Examples
+--------
+>>> import torch, rankwise.torch as rwt
+>>> embeddings = torch.tensor([[1.0, 0.0], [0.8, 0.6], [0.28, 0.96]])  # of a network
+>>> labels = torch.tensor([7, 7, 3])"""
+describe("retrieval", _ENTRIES)
+
+
 @documented
 class RetrievalLoss(RankLoss):
     """Rank loss for retrieval and metric learning: every embedding is a query.
@@ -181,31 +218,7 @@ class RetrievalLoss(RankLoss):
     Each embedding of the batch ranks the others by similarity, or ranks reference embeddings. Those with the label of
     the query are relevant. The value is the mean rank loss over the queries.
 
-    Call it as `loss(embeddings, labels)`, with a reference set as needed. See `forward`.
-
-    Parameters
-    ----------
-    {torch_loss}
-    surrogate : {"smooth", "error-driven", "hinge"} or Surrogate, optional
-        How the rank loss is minimised: as in `SmoothRankLoss` (the default), in `ErrorDrivenLoss`, whose gradient is an
-        update and not a derivative, or in `RankHingeLoss`; or a `rankwise.Surrogate`.
-    scale : float, optional
-        Weight of the rank loss in the hinge, 1 by default. 0.3 to 1 suits cosines. Only for surrogate="hinge".
-    width : float, default 0.05
-        Half the width of the ramp of the other two surrogates, in units of similarity. 0.05 to 0.1 suits cosines.
-    similarity : {"cosine", "dot"}, default "cosine"
-        How embeddings are compared. "cosine" normalises them first, and "dot" takes them as they are.
-    empty : {"zero", "skip", "error"}, default "skip"
-        Treatment of queries without positives (alone in their label) or without negatives, as of other losses.
-    {torch_reduction}
-    chunk_size : int, optional
-        Number of queries whose similarities are held at a time. Memory is O(chunk_size·R), and backward computes the
-        similarities again. None takes as many as fit in 256 MiB.
-    gather : bool or "ddp", default False
-        Whether to use the queries and references of all processes of torch.distributed. "ddp" multiplies gradients by
-        the number of processes, because DistributedDataParallel averages them. With reduction="none", the values are
-        those of this process's queries.
-    {torch_backend}
+    {retrieval_arguments}
 
     See Also
     --------
@@ -217,11 +230,7 @@ class RetrievalLoss(RankLoss):
     0.346 with the hinge, all with a width of 0.05 and a scale of 1. The smooth one was third of nine losses, within
     chance of the first.
 
-    Examples
-    --------
-    >>> import torch, rankwise.torch as rwt
-    >>> embeddings = torch.tensor([[1.0, 0.0], [0.8, 0.6], [0.28, 0.96]])  # of a network
-    >>> labels = torch.tensor([7, 7, 3])
+    {retrieval_examples}
     >>> round(rwt.RetrievalLoss("ap")(embeddings, labels).item(), 4)
     0.1667
     """
@@ -243,21 +252,6 @@ class RetrievalLoss(RankLoss):
         """
         Compute the loss of a batch of embeddings.
 
-        Parameters
-        ----------
-        embeddings : Tensor of shape (B, d)
-            One query per row, in floating point.
-        labels : Tensor of shape (B,)
-            Integer label of each embedding. Items with the label of a query are relevant to it.
-        reference : Tensor of shape (R, d), optional
-            Embeddings to rank, all of them for every query. Without them, each query ranks the other embeddings of the
-            batch, and not itself.
-        reference_labels : Tensor of shape (R,), optional
-            Integer label of each reference. Required with reference.
-
-        Returns
-        -------
-        Tensor
-            The loss as a scalar tensor, or one value per query with reduction="none".
+        {retrieval_function}
         """
         return retrieve(embeddings, labels, reference, reference_labels, self.loss, self.options)
