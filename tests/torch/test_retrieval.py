@@ -154,21 +154,21 @@ def test_a_zero_embedding_has_a_finite_gradient() -> None:
 def test_chunks_hold_the_similarities_of_one_chunk_at_a_time(monkeypatch: Any, chunk_size: int | None) -> None:
     seen: list[tuple[int, ...]] = []
     held: list[StorageWeakRef] = []
-    function_for, solve_batch = operator.function_for, core.solve_batch
+    reduced_loss, solve_batch = operator.reduced_loss, core.solve_batch
 
     def watch(scores: Any, *args: Any, **options: Any) -> Any:
         if chunk_size is not None:
             assert sum(not one.expired() for one in held) == 0, "similarities of an earlier chunk are still held"
         seen.append(tuple(scores.shape))
         held.append(StorageWeakRef(scores.untyped_storage()))
-        return function_for(scores, *args, **options)
+        return reduced_loss(scores, *args, **options)
 
     def watch_gradient(*args: Any) -> Any:
         found = solve_batch(*args)
         held.append(StorageWeakRef(found.gradient.untyped_storage()))
         return found
 
-    monkeypatch.setattr(operator, "function_for", watch)
+    monkeypatch.setattr(operator, "reduced_loss", watch)
     monkeypatch.setattr(core, "solve_batch", watch_gradient)
     embeddings, labels = points(40)
     leaf = embeddings.requires_grad_()

@@ -115,20 +115,18 @@ memory : ScoreMemory, optional
 metric : str or Loss, default "ap"
     What rankings are judged by: a name such as "ap", "ndcg", "ndcg@10", "mrr" or "auc", or a `rankwise.Loss`.
 surrogate : str or Surrogate, default Hinge()
-    How it becomes trainable: `rankwise.Hinge`, `rankwise.Smooth`, `rankwise.ErrorDriven`, `rankwise.Direct`, or a
-    `rankwise.Surrogate` of your own, which runs in the core on every device.
+    How it becomes trainable, such as `rankwise.Smooth()`, or a `rankwise.Surrogate` of your own.
 loss : str or Loss, default "ap"
     Rank loss Δ: a name such as "ap", "ndcg", "ndcg@10", "mrr" or "auc", or a `rankwise.Loss`, also of your own.
 scale : float, default 1.0
-    Weight of Δ against the scores: how large a margin an error is worth. About a third of the difference between the
-    mean scores of positives and negatives works well: 1 suits logits, 0.3 to 1 cosines.
+    Weight of Δ against the scores. About a third of the difference between the mean scores of positives and negatives
+    works well: 1 suits logits, 0.3 to 1 cosines.
 width : float, default 1.0
     Half the width of the ramp by which scores are compared: 1 suits logits, 0.05 to 0.1 cosines.
 epsilon : float, default 1.0
-    Weight ε of Δ in the second ranking, positive. Larger values move more samples per step.
+    Weight ε of Δ in the second ranking, positive.
 update : {"positive", "negative"}, default "positive"
-    "positive" moves away from a worse ranking, and "negative" towards a better one, which is found by an exact
-    dynamic programme, whose time grows with the number of misordered pairs.
+    "positive" moves away from a worse ranking, and "negative" towards a better one, which takes more time to find.
 dim : int, optional
     Dimension to rank along, required for scores with two or more. For scores (n, C), dim=0 ranks the n samples of each
     column, one query per class, and dim=1 (or -1) ranks the C entries of each row.
@@ -137,9 +135,9 @@ ignore_index : int, optional
 reduction : {"mean", "sum", "none"}, default "mean"
     How the values of the queries are combined. "none" returns one value per query, sorted by qid if given.
 gather : bool or "ddp", default False
-    Whether to rank the batches of all processes of torch.distributed together, joined along their first dimension. True
-    gives each score the gradient that a single process would compute. "ddp" multiplies it by the number of processes,
-    because DistributedDataParallel averages gradients. With reduction="none", all processes must weigh values alike.
+    Whether to rank the batches of all processes of torch.distributed together, joined along their first dimension.
+    "ddp" multiplies gradients by the number of processes, because DistributedDataParallel averages them. With
+    reduction="none", all processes must weigh values alike.
 backend : {"auto", "core", "tensor"}, default "auto"
     "core" is compiled code, to which scores on other devices are copied. "tensor" runs on their device. "auto" takes
     "tensor" for devices other than the CPU, where a loss has it, else "core".

@@ -1,7 +1,6 @@
 """Memory of the last scores of all samples, for losses of scores; and a data set that also returns indices.
 
-A step computes first and writes last. The order of the writes keeps every state between two of them valid, so an error
-or an interruption never leaves a half-written entry.
+A step computes first and writes last, in an order that keeps the memory valid between any two writes.
 """
 
 from __future__ import annotations
@@ -25,12 +24,11 @@ class Entries(NamedTuple):
 
 
 class ScoreMemory(torch.nn.Module):
-    """
-    Last scores and labels of all n samples of a data set, to rank a batch among all of them.
+    """Last scores and labels of all n samples of a data set, to rank a batch among all of them.
 
-    The AP of a small batch is much easier than the AP of the data set. With a memory, the loss is that of all samples
-    seen so far: those of the batch with their new scores, the others with the scores of their last batch, without
-    gradient. Pass it with the indices of the samples: `loss(scores, target, index=index, memory=memory)`.
+    With a memory, the loss is that of all samples seen so far: those of the batch with their new scores, the others
+    with the scores of their last batch, without gradient. Pass it with the indices of the samples:
+    `loss(scores, target, index=index, memory=memory)`.
 
     Parameters
     ----------
@@ -42,8 +40,7 @@ class ScoreMemory(torch.nn.Module):
     Attributes
     ----------
     scores, labels, seen : Tensor of shape (n_outputs, n)
-        Last score and label of each sample, and whether it has been seen. They are buffers: part of the `state_dict`,
-        and moved by `.to()`.
+        Last score and label of each sample, and whether it has been seen: buffers of the module.
 
     See Also
     --------
@@ -52,16 +49,16 @@ class ScoreMemory(torch.nn.Module):
     Notes
     -----
     The gradient of the batch is multiplied by (samples seen)/(samples in the batch), so that its mean over batches is
-    the gradient of the loss of all samples. Masked and ignored entries are not written. In evaluation mode
-    (`memory.eval()`), batches are ranked in the same way and nothing is written.
+    that of all samples. Masked and ignored entries are not written; after `memory.eval()`, nothing is.
 
     Examples
     --------
     >>> import torch
     >>> from rankwise.torch import APHingeLoss, ScoreMemory
-    >>> memory, criterion = ScoreMemory(4), APHingeLoss()
-    >>> first = criterion(torch.tensor([2.0, 1.0]), torch.tensor([0, 1]), index=torch.tensor([0, 1]), memory=memory)
-    >>> criterion(torch.tensor([0.5, 0.0]), torch.tensor([0, 1]), index=torch.tensor([2, 3]), memory=memory).item()
+    >>> memory, scores, target = ScoreMemory(4), torch.tensor([2.0, 1.0, 0.5, 0.0]), torch.tensor([0, 1, 0, 1])
+    >>> for index in (torch.tensor([0, 1]), torch.tensor([2, 3])):
+    ...     loss = APHingeLoss()(scores[index], target[index], index=index, memory=memory)
+    >>> loss.item()
     2.25
     >>> memory
     ScoreMemory(4, n_outputs=1, seen=4)
@@ -160,8 +157,7 @@ def _refuse_labels(wrong: Tensor, index: Tensor, relevant: Tensor) -> None:
 
 
 class IndexedDataset(torch.utils.data.Dataset[tuple[Any, ...]]):
-    """
-    Data set that returns the index of each sample along with it.
+    """Data set that returns the index of each sample along with it.
 
     A sample that is a tuple becomes (*sample, index), and any other sample becomes (sample, index).
 
@@ -176,12 +172,9 @@ class IndexedDataset(torch.utils.data.Dataset[tuple[Any, ...]]):
 
     Examples
     --------
-    >>> import torch
     >>> from rankwise.torch import IndexedDataset
-    >>> pairs = torch.utils.data.TensorDataset(torch.arange(4.0), torch.tensor([0, 1, 0, 1]))
-    >>> loader = torch.utils.data.DataLoader(IndexedDataset(pairs), batch_size=2)
-    >>> [index.tolist() for _, _, index in loader]
-    [[0, 1], [2, 3]]
+    >>> IndexedDataset([("first", 0), ("second", 1)])[1]
+    ('second', 1, 1)
     """
 
     def __init__(self, dataset: Any) -> None:

@@ -19,7 +19,7 @@ from rankwise.torch.arguments import Gather, checked, describe, takes_also
 from rankwise.torch.batches import is_distributed
 from rankwise.torch.layout import check_beside, check_per_row, check_tensor
 from rankwise.torch.modules import RankLoss
-from rankwise.torch.objective import objective_of, posed, queries_counted, refuse_empty
+from rankwise.torch.objective import Objective, objective_of, posed, queries_counted, refuse_empty
 
 # Similarities held at a time, unless chunk_size says otherwise: 256 MiB of float32.
 _MOST_HELD = 1 << 26
@@ -86,12 +86,18 @@ def retrieve(
     if several:
         *joined, first = distributed.join_embeddings(given.reference, given.reference_labels, own == 0)
         given, own = _Given(*given[:2], *joined), None if own is None else first
-    # The operator knows only the place of an empty query within its chunk.
-    refused_here = asked.empty == "error" and operator.is_plain(given.queries)
-    options = operator.Options(None, objective, "zero" if refused_here else asked.empty, "none", asked.backend)
     step = asked.chunk_size or max(1, _MOST_HELD // max(given.reference.shape[0], 1))
-    solved = partial(_by_chunk, given, options, own, step, refused_here)
-    values, filled = distributed.together(solved, embeddings.device) if several else solved()
+
+    def solve() -> tuple[Tensor, Tensor]:
+        # The operator knows only the place of an empty query within its chunk.
+        refuse = asked.empty == "error" and operator.is_plain(given.queries)
+        empty = "zero" if refuse else asked.empty
+        values, filled = _by_chunk(given, own, step, objective, empty, "none", asked.backend)
+        if refuse:
+            refuse_empty(filled, objective_of(objective).lacks(False))
+        return values, filled
+
+    values, filled = distributed.together(solve, embeddings.device) if several else solve()
     if several and asked.gather == "ddp":
         values = values.detach() + torch.distributed.get_world_size() * (values - values.detach())
     if asked.reduction == "none":
@@ -138,40 +144,25 @@ def _checked(embeddings: Tensor, labels: Tensor, name: str, name_of_labels: str,
 
 
 def _by_chunk(
-    given: _Given, options: operator.Options, own: int | None, step: int, refuse: bool
+    given: _Given, own: int | None, step: int, objective: Objective | str, *options: str
 ) -> tuple[Tensor, Tensor]:
-    """Values of all queries and whether each counts, step queries at a time."""
+    """Values of all queries and whether each counts, step queries at a time; query i is reference own + i."""
+
+    def solve(begin: int, queries: Tensor, labels: Tensor, reference: Tensor, of_reference: Tensor) -> Any:
+        target, mask = labels[:, None] == of_reference, None
+        if own is not None:  # no query ranks itself
+            mask = torch.ones_like(target)
+            mask.diagonal(own + begin).fill_(False)
+        return operator.reduced_loss(queries @ reference.T, target, mask, None, None, objective, *options)
+
     parts = []
     queries, labels, *reference = given
     again = queries.shape[0] > step and torch.is_grad_enabled()
     for begin in range(0, max(queries.shape[0], 1), step):
-        part = partial(_part, options=options, own=None if own is None else own + begin)
+        part = partial(solve, begin)
         chunk = (queries[begin : begin + step], labels[begin : begin + step], *reference)
         parts.append(checkpoint(part, *chunk, use_reentrant=False) if again else part(*chunk))
     values, filled = (torch.cat(one) for one in zip(*parts, strict=True))
-    if refuse:
-        refuse_empty(filled, objective_of(options.objective).lacks(False))
-    return values, filled
-
-
-def _part(
-    queries: Tensor,
-    labels: Tensor,
-    reference: Tensor,
-    reference_labels: Tensor,
-    *,
-    options: operator.Options,
-    own: int | None,
-) -> tuple[Tensor, Tensor]:
-    """Values of some queries; query i is reference own + i and not ranked, unless own is None."""
-    target = labels[:, None] == reference_labels
-    mask = None
-    if own is not None:
-        mask = torch.ones_like(target)
-        mask.diagonal(own).fill_(False)
-    scores = queries @ reference.T
-    function, told = operator.function_for(scores, options)
-    values, filled, *_ = function.apply(scores, target, mask, None, *told)
     return values, filled
 
 
