@@ -59,15 +59,6 @@ class Retrieval(NamedTuple):
         return named[name]
 
 
-class _Given(NamedTuple):
-    """Queries (B, d) with labels (B,), and the embeddings they rank, (R, d) with labels (R,)."""
-
-    queries: Tensor
-    labels: Tensor
-    reference: Tensor
-    reference_labels: Tensor
-
-
 def retrieve(
     embeddings: Tensor,
     labels: Tensor,
@@ -82,15 +73,16 @@ def retrieve(
     if several:
         from rankwise.torch import distributed  # imports PyTorch's compiler, which takes seconds
     prepared = partial(_prepare, embeddings, labels, reference, reference_labels, asked.similarity)
-    given, own = distributed.together(prepared, embeddings.device) if several else prepared()
+    queries, ranked, of_ranked, own = distributed.together(prepared, embeddings.device) if several else prepared()
     if several:
-        *joined, first = distributed.join_embeddings(given.reference, given.reference_labels, own == 0)
-        given, own = _Given(*given[:2], *joined), None if own is None else first
-    step = asked.chunk_size or max(1, _MOST_HELD // max(given.reference.shape[0], 1))
+        ranked, of_ranked, first = distributed.join_embeddings(ranked, of_ranked, own == 0)
+        own = None if own is None else first
+    given = queries, labels, ranked, of_ranked
+    step = asked.chunk_size or max(1, _MOST_HELD // max(ranked.shape[0], 1))
 
     def solve() -> tuple[Tensor, Tensor]:
         # The operator knows only the place of an empty query within its chunk.
-        refuse = asked.empty == "error" and operator.is_plain(given.queries)
+        refuse = asked.empty == "error" and operator.is_plain(queries)
         empty = "zero" if refuse else asked.empty
         values, filled = _by_chunk(given, own, step, objective, empty, "none", asked.backend)
         if refuse:
@@ -110,13 +102,13 @@ def retrieve(
 
 def _prepare(
     embeddings: Tensor, labels: Tensor, reference: Tensor | None, reference_labels: Tensor | None, similarity: str
-) -> tuple[_Given, int | None]:
-    """All embeddings, checked and normalised; and which reference is the first query, or None."""
+) -> tuple[Tensor, Tensor, Tensor, int | None]:
+    """Queries and what they rank, with labels, checked and normalised; and which of these is the first query."""
     if (reference is None) != (reference_labels is None):
         raise ValueError("reference and reference_labels must be given together; pass both or neither")
     queries = _checked(embeddings, labels, "embeddings", "labels", similarity)
     if reference is None or reference_labels is None:
-        return _Given(queries, labels, queries, labels), 0
+        return queries, queries, labels, 0
     ranked = _checked(reference, reference_labels, "reference", "reference_labels", similarity)
     if reference.shape[1] != embeddings.shape[1]:
         raise ValueError(
@@ -127,7 +119,7 @@ def _prepare(
         raise ValueError(
             f"reference is {reference.dtype} but embeddings are {embeddings.dtype}; convert one with .to()"
         )
-    return _Given(queries, labels, ranked, reference_labels), None
+    return queries, ranked, reference_labels, None
 
 
 def _checked(embeddings: Tensor, labels: Tensor, name: str, name_of_labels: str, similarity: str) -> Tensor:
@@ -144,7 +136,7 @@ def _checked(embeddings: Tensor, labels: Tensor, name: str, name_of_labels: str,
 
 
 def _by_chunk(
-    given: _Given, own: int | None, step: int, objective: Objective | str, *options: str
+    given: tuple[Tensor, ...], own: int | None, step: int, objective: Objective | str, *options: str
 ) -> tuple[Tensor, Tensor]:
     """Values of all queries and whether each counts, step queries at a time; query i is reference own + i."""
 

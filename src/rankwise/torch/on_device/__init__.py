@@ -37,8 +37,8 @@ def can_solve(objective: Objective, graded: bool) -> bool:
     loss, surrogate = objective.loss, objective.surrogate
     if isinstance(surrogate, Hinge) and not (surrogate.method == "auto" and loss.k is None):
         return False
-    if graded and isinstance(surrogate, Smooth) and surrogate.soft_ranks and loss.has_discount and not loss.is_uniform:
-        return False
+    if graded and type(surrogate) is Smooth and surrogate.soft_ranks:
+        return isinstance(loss, DiscountedLoss) and loss.is_uniform
     return type(surrogate) is RankSort or (type(surrogate) in _SOLVERS and loss.has_discount)
 
 
