@@ -226,21 +226,14 @@ HINGE = (functional.structured_hinge, rwt.RankHingeLoss)
 SMOOTH, ERROR_DRIVEN = (functional.smooth_loss, rwt.SmoothRankLoss), (functional.error_driven_loss, rwt.ErrorDrivenLoss)
 DIRECT = (functional.direct_loss, rwt.DirectLoss)
 OPTIONS: list[tuple[tuple[Any, Any], dict[str, Any], type[Exception], str]] = [
-    *((HINGE, *REFUSED[one]) for one in ("reduction", "empty", "backend", "gather", "scale", "nan scale", "loss")),
-    (HINGE, *REFUSED["class"]),
+    *((HINGE, *REFUSED[one]) for one in ("reduction", "empty", "backend", "gather", "scale", "loss", "class")),
     *((one, {"loss": "map"}, ValueError, "unknown loss 'map'") for one in (SMOOTH, ERROR_DRIVEN, DIRECT)),
-    *(
-        (one, {"loss": "zero-one"}, ValueError, "zero-one has no discount, so.*use 'ap'")
-        for one in (SMOOTH, ERROR_DRIVEN)
-    ),
+    *((one, {"loss": "zero-one"}, ValueError, "zero-one has no.*use 'ap'") for one in (SMOOTH, ERROR_DRIVEN)),
     (SMOOTH, {"loss": "f1"}, ValueError, "f1 .* cannot be trained for; train for 'ap' and choose the threshold"),
     (SMOOTH, {"width": 0.0}, ValueError, "width must be a positive number"),
     (ERROR_DRIVEN, {"width": "wide"}, ValueError, "width must be a positive number"),
     (ERROR_DRIVEN, {"interpolate": 1}, TypeError, "interpolate must be True or False"),
-    *(
-        (DIRECT, {"epsilon": one}, ValueError, f"epsilon must be positive and finite, got {one!r}")
-        for one in (0.0, -1.0, NAN, INF, "1")
-    ),
+    *((DIRECT, {"epsilon": one}, ValueError, f"epsilon must be .* got {one!r}") for one in (0.0, -1.0, NAN, INF, "1")),
     (DIRECT, {"update": "both"}, ValueError, "'positive', 'negative'"),
     (DIRECT, {"loss": rw.ZeroOne()}, ValueError, "takes labels, not rankings"),
 ]

@@ -21,11 +21,9 @@ RTOL, ATOL = 1e-12, 1e-14
 # Every loss of scores, as a function and as a module.
 LOSSES: dict[str, tuple[Callable[..., Any], Callable[..., Any]]] = {
     "hinge": (functional.structured_hinge, rwt.RankHingeLoss),
-    "direct": (functional.direct_loss, rwt.DirectLoss),
     "smooth": (functional.smooth_loss, rwt.SmoothRankLoss),
     "error-driven": (functional.error_driven_loss, rwt.ErrorDrivenLoss),
 }
-INTERRUPTIONS = (KeyboardInterrupt, ValueError)
 
 
 def batches(n: int = N, size: int = 25) -> Any:
@@ -34,7 +32,7 @@ def batches(n: int = N, size: int = 25) -> Any:
 
 @pytest.mark.parametrize("backend", ["auto", "tensor"])
 @pytest.mark.parametrize("shape", [(N,), (N, 1), (N, 3)], ids=str)
-@pytest.mark.parametrize("name", ["hinge", "smooth", "error-driven"])
+@pytest.mark.parametrize("name", LOSSES)
 def test_a_memory_filled_in_batches_equals_the_call_on_all_samples(name: str, shape: Any, backend: str) -> None:
     function, make = LOSSES[name]
     scores, target = samples(*shape)
@@ -103,7 +101,7 @@ def test_a_memory_in_eval_mode_is_read_and_not_written() -> None:
     assert bool(memory.seen.all())
 
 
-@pytest.mark.parametrize("error", INTERRUPTIONS)
+@pytest.mark.parametrize("error", [KeyboardInterrupt, ValueError])
 def test_an_interrupted_step_leaves_the_memory_as_it_was(monkeypatch: Any, error: type[BaseException]) -> None:
     scores, target = samples(N)
     memory = rwt.ScoreMemory(N).double()
