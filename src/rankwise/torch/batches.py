@@ -43,14 +43,14 @@ def loss_of_batch(batch: Batch, objective: Objective | str, asked: Asked, memory
         ranked = distributed.together(check, batch.scores.device)
         batch = distributed.join(batch, ranked, gather == "ddp")
     if memory is not None and batch.at is not None:
-        whole, labels, seen, entries = place(memory, *batch[:3], batch.at, ignore_index)
-        batch, ignore_index = Batch(whole, labels, seen), None
+        whole, entries = place(memory, *batch[:3], batch.at, ignore_index)
+        batch, ignore_index = Batch(*whole), None
     check_ranked(batch.scores, ranked)  # joined: one process may have a single sample
     scores, target = as_rows(batch.scores, ranked), as_rows(batch.target, ranked)
     mask = None if batch.mask is None else as_rows(batch.mask, ranked)
     value, _ = reduced_loss(scores, target, mask, batch.qid, ignore_index, objective, empty, reduction, backend)
     if memory is not None:
-        write(memory, entries)
+        write(memory, *entries)
     if reduction == "none" and batch.scores.dim() > 2:
         return value.view(batch.scores.movedim(ranked, -1).shape[:-1])
     return value

@@ -5,22 +5,13 @@ A step computes first and writes last, in an order that keeps the memory valid b
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any
 
 import torch
 from torch import Tensor
 
 from rankwise.arguments import check_whole
 from rankwise.torch.layout import check_beside, check_per_row, compute_dtype, precise, read_samples, refuse_scores
-
-
-class Entries(NamedTuple):
-    """Entries to write to a `ScoreMemory`: samples (b,), and their scores, labels and seen flags, (C, b)."""
-
-    at: Tensor
-    scores: Tensor
-    labels: Tensor
-    seen: Tensor
 
 
 class ScoreMemory(torch.nn.Module):
@@ -102,8 +93,8 @@ def check_batch(memory: Any, scores: Tensor, index: Any, dim: int) -> None:
 
 def place(
     memory: ScoreMemory, scores: Tensor, target: Tensor, mask: Tensor | None, index: Tensor, ignore_index: int | None
-) -> tuple[Tensor, Tensor, Tensor | None, Entries]:
-    """Scores, target and mask of all samples, (n,) or (n, C), those of a batch being new; and what is to be written.
+) -> tuple[list[Any], tuple[Tensor, ...]]:
+    """Scores, target and mask of all samples, (n,) or (n, C), those of a batch being new; and what `write` writes.
 
     mask is None if all samples have been seen. Raises if an index is out of range or repeated, a label differs from
     that of an earlier batch, or a score is not finite.
@@ -120,27 +111,26 @@ def place(
     kept = torch.where(valid, rows.detach().to(memory.scores.dtype), memory.scores[:, index])
     if not bool(kept.isfinite().all()):
         raise ValueError(f"a score is too large for a memory of type {memory.scores.dtype}; use memory.float()")
-    entries = Entries(index, kept, torch.where(valid, relevant, labels), known | valid)
+    entries = index, kept, torch.where(valid, relevant, labels), known | valid
     labels, seen = memory.labels, None
     if not bool(memory.seen.all()):  # else no label changes
-        labels, seen = labels.index_copy(1, index, entries.labels), memory.seen.index_copy(1, index, entries.seen)
+        labels, seen = labels.index_copy(1, index, entries[2]), memory.seen.index_copy(1, index, entries[3])
     n_seen = memory.scores.shape[1] if seen is None else seen.sum(1)
     # The quotient of integers would have PyTorch's default type.
     factor = (n_seen / valid.sum(1).clamp(min=1).to(precise(rows.device))).to(rows.dtype)[:, None]
     rows = rows.detach() + factor * (rows - rows.detach())  # multiplies gradients only
     known_scores = memory.scores.to(rows.dtype)
     whole = known_scores.index_copy(1, index, torch.where(valid, rows, known_scores[:, index]))
-    found = (None if one is None else one[0] if scores.dim() == 1 else one.t() for one in (whole, labels, seen))
-    return *found, entries  # type: ignore[return-value]
+    found = [None if one is None else one[0] if scores.dim() == 1 else one.t() for one in (whole, labels, seen)]
+    return found, entries
 
 
-def write(memory: ScoreMemory, entries: Entries) -> None:
-    """Write what `place` returned, except in evaluation mode."""
+def write(memory: ScoreMemory, index: Tensor, *entries: Tensor) -> None:
+    """Write scores, labels and seen flags (C, b) of samples (b,), except in evaluation mode."""
     if memory.training:
         # Scores of unseen samples do not count, and labels of seen samples do not change: every step is consistent.
-        memory.scores.index_copy_(1, entries.at, entries.scores)
-        memory.labels.index_copy_(1, entries.at, entries.labels)
-        memory.seen.index_copy_(1, entries.at, entries.seen)
+        for buffer, values in zip((memory.scores, memory.labels, memory.seen), entries, strict=True):
+            buffer.index_copy_(1, index, values)
 
 
 def _refuse_labels(wrong: Tensor, index: Tensor, relevant: Tensor) -> None:

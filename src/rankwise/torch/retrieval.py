@@ -9,11 +9,10 @@ import torch
 from torch import Tensor
 from torch.utils.checkpoint import checkpoint
 
-from rankwise.arguments import as_scale, check_known, is_whole
+from rankwise.arguments import check_known, is_whole
 from rankwise.documenting import SHARED, documented
 from rankwise.metrics.registry import LossLike
 from rankwise.surrogates import ErrorDriven, Hinge, Smooth, Surrogate
-from rankwise.surrogates.softened import as_width
 from rankwise.torch import operator
 from rankwise.torch.arguments import Gather, checked, describe, takes_also
 from rankwise.torch.batches import is_distributed
@@ -53,8 +52,8 @@ class Retrieval(NamedTuple):
                 "surrogate='hinge' with it, or width= instead"
             )
         name = "smooth" if self.surrogate is None else self.surrogate
-        scale, width = as_scale(1.0 if self.scale is None else self.scale), as_width(self.width)
-        named = {"smooth": (Smooth, width), "error-driven": (ErrorDriven, width), "hinge": (Hinge, scale)}
+        scale = 1.0 if self.scale is None else self.scale
+        named = {"smooth": (Smooth, self.width), "error-driven": (ErrorDriven, self.width), "hinge": (Hinge, scale)}
         check_known("surrogate", name, tuple(named))
         return named[name]
 
