@@ -206,12 +206,6 @@ class RetrievalLoss(RankLoss):
     --------
     SmoothRankLoss : For scores that a model gives directly.
 
-    Notes
-    -----
-    On unseen alphabets of Omniglot, MAP@R was 0.361 with the smooth surrogate, 0.347 with the error-driven one and
-    0.346 with the hinge, all with a width of 0.05 and a scale of 1. The smooth one was third of nine losses, within
-    chance of the first.
-
     {retrieval_examples}
     >>> round(rwt.RetrievalLoss("ap")(embeddings, labels).item(), 4)
     0.1667
