@@ -229,8 +229,9 @@ Returns
 -------
 float, ndarray or tuple of them
     A value for each."""
-# Sections by the signature of a function: their text, and the names of texts that are not those of the arguments.
-_BY_SIGNATURE = {
+# Sections by the signature of a function: their text, and the names of texts that are not those of the arguments;
+# packages may add their own.
+BY_SIGNATURE = {
     "arguments": (_PARAMETERS, {"relevant": "graded"}),
     "arguments_of_one_query": (_PARAMETERS, {"relevant": "binary"}),
     "arguments_of_metrics": (_PARAMETERS, {"relevant": "truth", "empty": "empty_metric"}),
@@ -240,7 +241,7 @@ _BY_SIGNATURE = {
 }
 
 
-def _read(entries: str) -> dict[str, str]:
+def read_entries(entries: str) -> dict[str, str]:
     """Return the texts by name."""
     found = {}
     for entry in re.split(r"\n(?=\S)", entries.strip()):
@@ -250,7 +251,7 @@ def _read(entries: str) -> dict[str, str]:
 
 
 # Texts by name; packages may add their own.
-SHARED: dict[str, str] = _read(_ENTRIES)
+SHARED: dict[str, str] = read_entries(_ENTRIES)
 SHARED |= {name: "\n".join(SHARED[part] for part in parts) for name, parts in _GROUPS.items()}
 SHARED["solving"] = _SOLVING
 _PLACE = re.compile(r"^( *)\{(\w+)\}$", re.MULTILINE)
@@ -276,7 +277,7 @@ def _fill(target: Any) -> None:
 
     def text_of(found: re.Match[str]) -> str:
         indent, name = found.groups()
-        text = _by_signature(target, *_BY_SIGNATURE[name]) if name in _BY_SIGNATURE else SHARED[name]
+        text = _by_signature(target, *BY_SIGNATURE[name]) if name in BY_SIGNATURE else SHARED[name]
         return textwrap.indent(text, indent)
 
     if isinstance(getattr(target, "__doc__", None), str) and "{" in target.__doc__:

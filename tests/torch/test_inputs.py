@@ -76,12 +76,12 @@ def test_going_backward_twice_gives_the_same_and_three_times_needs_the_graph(red
 
 @pytest.fixture
 def solved(monkeypatch: Any) -> list[Any]:
-    """The scores that the core is given, with its relevance and starts."""
+    """The scores that the core is given."""
     seen = []
     solve = rw.Surrogate.solve
 
     def watch(surrogate: rw.Surrogate, scores: Any, queries: Any, *rest: Any) -> Any:
-        seen.append((scores, queries.relevant, queries.starts))
+        seen.append(scores)
         return solve(surrogate, scores, queries, *rest)
 
     monkeypatch.setattr(rw.Surrogate, "solve", watch)
@@ -98,20 +98,8 @@ def test_contiguous_scores_on_the_cpu_are_read_where_they_are(solved: list[Any],
     structured_hinge(flat, label)
     for leaf in (flat, flat.requires_grad_()):
         structured_hinge(leaf, label, qid=torch.arange(9) // 3)
-    seen = [given.__array_interface__["data"][0] for given, *_ in solved]
+    seen = [given.__array_interface__["data"][0] for given in solved]
     assert seen == [scores.data_ptr(), cube.data_ptr(), *[flat.data_ptr()] * 3]
-
-
-def test_the_core_is_given_contiguous_arrays_for_which_it_is_compiled(solved: list[Any]) -> None:
-    scores, target = batch(8, 10)
-    qid = torch.arange(16)[::2] // 3
-    for view in (lambda one: one[:, 3], lambda one: one[:, ::2], lambda one: one.T, lambda one: one[:1].expand(4, 10)):
-        structured_hinge(view(scores), view(target))
-    for options in ({}, {"mask": target[:, 2]}):
-        structured_hinge(scores[:, 3], target[:, 3], qid=qid, **options)
-        structured_hinge(scores[:, 3], target[:, 3], qid=-qid, **options)
-    assert len(solved) == 8
-    assert all(array.flags.c_contiguous for given in solved for array in given)
 
 
 @pytest.mark.parametrize("backend", BACKENDS)
@@ -199,42 +187,17 @@ REFUSED: dict[str, tuple[dict[str, Any], type[Exception], str]] = {
     "target elsewhere": ({"target": LABELS.to("meta")}, ValueError, r"is on meta but scores are on cpu.*\.to\(\)"),
     "a grade": ({**FLAT, "target": torch.tensor([0, 1, -1])}, ValueError, r"target\[2\] is -1"),
     "nan target": ({"target": LABELS / LABELS}, ValueError, "target of query 0 at 1 is nan"),
-    "nan": (
-        {"scores": torch.tensor([[1.0, 0, 2], [0.5, NAN, 0]])},
-        ValueError,
-        "query 1 at 1 is nan: not finite; mask",
-    ),
+    "nan": ({"scores": torch.tensor([[1.0, 0, 2], [0.5, NAN, 0]])}, ValueError, "query 1 at 1 is nan: not finite"),
     "inf": ({**FLAT, "scores": torch.tensor([1.0, 0.0, INF])}, ValueError, r"scores\[2\] is inf: not finite; mask it"),
     "half inf": ({"scores": GOOD.half() * 60000}, ValueError, "scores of query 0 at 2 is inf: not finite"),
     "too large": ({"scores": GOOD.double() * 9e307}, ValueError, "too large to compare; rescale the scores"),
     "dim": ({"dim": 2}, ValueError, r"dim=2 is not a dimension of scores of shape \(2, 3\)"),
     "negative dim": ({"dim": -3}, ValueError, r"dim=-3 is not a dimension of scores"),
     "dim of a number": ({"dim": 0.5}, TypeError, "dim must be an integer or None, got float"),
-    "no dim": (
-        {"dim": None},
-        ValueError,
-        r"\(2, 3\); pass dim.*dim=0: the 2 samples of each column.*dim=-1: each row is one list of 3.*scores.flatten",
-    ),
-    "a column": (
-        {"scores": GOOD[:, :1], "target": LABELS[:, :1]},
-        ValueError,
-        r"dim=-1 of scores of shape \(2, 1\) has length 1.*pass dim=0 to rank the 2 samples.*scores\.squeeze\(-1\)",
-    ),
-    "a column, dim=1": (
-        {"scores": GOOD[:, :1], "target": LABELS[:, :1], "dim": 1},
-        ValueError,
-        r"nothing to rank; pass dim=0.*or scores\.squeeze\(1\) and target\.squeeze\(1\)",
-    ),
-    "lists of one, in the middle": (
-        {"scores": GOOD[:, None], "target": LABELS[:, None], "dim": 1},
-        ValueError,
-        r"dim=1 of scores of shape \(2, 1, 3\) has length 1",
-    ),
-    "a column and flat labels": (
-        {"scores": GOOD[:, :1], "target": LABELS[:, 0]},
-        ValueError,
-        r"target has shape \(2,\) but scores have \(2, 1\); make them equal: pass scores\.squeeze\(-1\)",
-    ),
+    "no dim": ({"dim": None}, ValueError, r"\(2, 3\); pass dim.*dim=0: the 2 samples.*dim=-1.*scores.flatten"),
+    "a column": ({"scores": GOOD[:, :1], "target": LABELS[:, :1]}, ValueError, r"\(2, 1\) has length 1.*pass dim=0 to"),
+    "a column, dim=1": ({"scores": GOOD[:, :1], "target": LABELS[:, :1], "dim": 1}, ValueError, r"squeeze\(1\) and t"),
+    "a column and flat labels": ({"scores": GOOD[:, :1], "target": LABELS[:, 0]}, ValueError, r"scores\.squeeze"),
     "reduction": ({"reduction": "max"}, ValueError, "unknown reduction='max'; use one of 'mean', 'sum', 'none'"),
     "empty": ({"empty": "drop"}, ValueError, "unknown empty='drop'; use one of 'zero', 'skip', 'error'"),
     "backend": ({"backend": "cuda"}, ValueError, "unknown backend='cuda'; use one of 'auto', 'core', 'tensor'"),
@@ -247,11 +210,7 @@ REFUSED: dict[str, tuple[dict[str, Any], type[Exception], str]] = {
     "class": ({"loss": rw.NDCG}, TypeError, "loss must be a name or a Loss"),
     "no suitable loss": ({"loss": rw.NDCG("chakrabarti")}, rw.NotQSSuitableError, r"breaks \(C2\) at \(i, j\)"),
     "empty query": ({"target": LABELS * 0, "empty": "error"}, ValueError, "query 0 has no positives or no negatives"),
-    "empty by qid": (
-        {**FLAT, "qid": torch.tensor([4, 4, 9]), "empty": "error"},
-        ValueError,
-        "the query with qid 9 has no positives or no negatives.*empty='zero'",
-    ),
+    "empty by qid": ({**FLAT, "qid": torch.tensor([4, 4, 9]), "empty": "error"}, ValueError, "qid 9 has no .*zero"),
 }
 
 
@@ -267,21 +226,14 @@ HINGE = (functional.structured_hinge, rwt.RankHingeLoss)
 SMOOTH, ERROR_DRIVEN = (functional.smooth_loss, rwt.SmoothRankLoss), (functional.error_driven_loss, rwt.ErrorDrivenLoss)
 DIRECT = (functional.direct_loss, rwt.DirectLoss)
 OPTIONS: list[tuple[tuple[Any, Any], dict[str, Any], type[Exception], str]] = [
-    *((HINGE, *REFUSED[one]) for one in ("reduction", "empty", "backend", "gather", "scale", "nan scale", "loss")),
-    (HINGE, *REFUSED["class"]),
+    *((HINGE, *REFUSED[one]) for one in ("reduction", "empty", "backend", "gather", "scale", "loss", "class")),
     *((one, {"loss": "map"}, ValueError, "unknown loss 'map'") for one in (SMOOTH, ERROR_DRIVEN, DIRECT)),
-    *(
-        (one, {"loss": "zero-one"}, ValueError, "zero-one has no discount, so.*use 'ap'")
-        for one in (SMOOTH, ERROR_DRIVEN)
-    ),
+    *((one, {"loss": "zero-one"}, ValueError, "zero-one has no.*use 'ap'") for one in (SMOOTH, ERROR_DRIVEN)),
     (SMOOTH, {"loss": "f1"}, ValueError, "f1 .* cannot be trained for; train for 'ap' and choose the threshold"),
     (SMOOTH, {"width": 0.0}, ValueError, "width must be a positive number"),
     (ERROR_DRIVEN, {"width": "wide"}, ValueError, "width must be a positive number"),
     (ERROR_DRIVEN, {"interpolate": 1}, TypeError, "interpolate must be True or False"),
-    *(
-        (DIRECT, {"epsilon": one}, ValueError, f"epsilon must be positive and finite, got {one!r}")
-        for one in (0.0, -1.0, NAN, INF, "1")
-    ),
+    *((DIRECT, {"epsilon": one}, ValueError, f"epsilon must be .* got {one!r}") for one in (0.0, -1.0, NAN, INF, "1")),
     (DIRECT, {"update": "both"}, ValueError, "'positive', 'negative'"),
     (DIRECT, {"loss": rw.ZeroOne()}, ValueError, "takes labels, not rankings"),
 ]

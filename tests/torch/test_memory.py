@@ -21,11 +21,9 @@ RTOL, ATOL = 1e-12, 1e-14
 # Every loss of scores, as a function and as a module.
 LOSSES: dict[str, tuple[Callable[..., Any], Callable[..., Any]]] = {
     "hinge": (functional.structured_hinge, rwt.RankHingeLoss),
-    "direct": (functional.direct_loss, rwt.DirectLoss),
     "smooth": (functional.smooth_loss, rwt.SmoothRankLoss),
     "error-driven": (functional.error_driven_loss, rwt.ErrorDrivenLoss),
 }
-INTERRUPTIONS = (KeyboardInterrupt, ValueError)
 
 
 def batches(n: int = N, size: int = 25) -> Any:
@@ -34,7 +32,7 @@ def batches(n: int = N, size: int = 25) -> Any:
 
 @pytest.mark.parametrize("backend", ["auto", "tensor"])
 @pytest.mark.parametrize("shape", [(N,), (N, 1), (N, 3)], ids=str)
-@pytest.mark.parametrize("name", ["hinge", "smooth", "error-driven"])
+@pytest.mark.parametrize("name", LOSSES)
 def test_a_memory_filled_in_batches_equals_the_call_on_all_samples(name: str, shape: Any, backend: str) -> None:
     function, make = LOSSES[name]
     scores, target = samples(*shape)
@@ -55,6 +53,8 @@ def test_a_memory_filled_in_batches_equals_the_call_on_all_samples(name: str, sh
         torch.testing.assert_close(gradient, own, rtol=RTOL, atol=ATOL)
         assert torch.equal(told[0], value)
         assert torch.equal(told[1], gradient)
+    memory.scores.neg_()  # later scores take the place of earlier ones
+    module(scores, target, index=torch.arange(N), memory=memory)
     for index in batches(size=20):  # again, in other batches: the gradients of all samples, times n/b
         value, gradient = with_gradient(module, scores[index], target[index], index=index, memory=memory)
         torch.testing.assert_close(value, whole[0], rtol=RTOL, atol=ATOL)
@@ -63,18 +63,6 @@ def test_a_memory_filled_in_batches_equals_the_call_on_all_samples(name: str, sh
     assert torch.equal(memory.scores.T.reshape(shape), scores)
     assert torch.equal(memory.labels.T.reshape(shape), target)
     assert bool(memory.seen.all())
-
-
-def test_later_scores_take_the_place_of_earlier_ones() -> None:
-    before, target = samples(N)
-    after, _ = samples(N, seed=2)
-    memory, loss = rwt.ScoreMemory(N).double(), rwt.SmoothRankLoss()
-    loss(before, target, index=torch.arange(N), memory=memory)
-    index = batches()[0]
-    value = loss(after[index], target[index], index=index, memory=memory)
-    mixed = before.index_copy(0, index, after[index])
-    assert value.item() == pytest.approx(loss(mixed, target).item(), rel=RTOL)
-    assert torch.equal(memory.scores[0], mixed)
 
 
 @pytest.mark.parametrize("way", ["mask", "ignore_index"])
@@ -113,7 +101,7 @@ def test_a_memory_in_eval_mode_is_read_and_not_written() -> None:
     assert bool(memory.seen.all())
 
 
-@pytest.mark.parametrize("error", INTERRUPTIONS)
+@pytest.mark.parametrize("error", [KeyboardInterrupt, ValueError])
 def test_an_interrupted_step_leaves_the_memory_as_it_was(monkeypatch: Any, error: type[BaseException]) -> None:
     scores, target = samples(N)
     memory = rwt.ScoreMemory(N).double()
@@ -176,18 +164,6 @@ def test_a_memory_is_saved_loaded_moved_and_forgotten() -> None:
     assert memory.to("meta").scores.device.type == "meta"
 
 
-def test_a_full_memory_that_is_emptied_starts_anew() -> None:
-    scores, target = samples(N)
-    loss, memory, fresh = rwt.ErrorDrivenLoss(), rwt.ScoreMemory(N).double(), rwt.ScoreMemory(N).double()
-    for index in [*batches(), *batches()]:  # once more, all having been seen
-        loss(scores[index], target[index], index=index, memory=memory)
-    memory.load_state_dict(fresh.state_dict())
-    for index in batches(size=4):  # other labels, too: nothing of the first ones is left
-        found = with_gradient(loss, scores[index], ~target[index], index=index, memory=memory)
-        expected = with_gradient(loss, scores[index], ~target[index], index=index, memory=fresh)
-        torch.testing.assert_close(found, expected, rtol=0, atol=0)
-
-
 def test_a_batch_of_one_and_an_empty_one_are_ranked_among_the_others() -> None:
     scores, target = samples(N)
     memory, loss = rwt.ScoreMemory(N).double(), rwt.SmoothRankLoss()
@@ -227,11 +203,7 @@ def test_torch_func_is_refused() -> None:
 S5, T5, I5 = torch.tensor([0.1, 0.4, 0.2, 0.9, 0.5]), torch.tensor([0, 1, 0, 1, 0]), torch.tensor([4, 1, 0, 3, 7])
 NAN = float("nan")
 REFUSED: dict[str, tuple[dict[str, Any], type[Exception], str]] = {
-    "twice": (
-        {"index": torch.tensor([4, 1, 0, 4, 7])},
-        ValueError,
-        r"index\[0\] and index\[3\] are both 4; .* without replacement",
-    ),
+    "twice": ({"index": torch.tensor([4, 1, 0, 4, 7])}, ValueError, r"index\[0\] .* index\[3\] are both 4; .* without"),
     "too large": ({"index": torch.tensor([4, 1, 0, 3, 9])}, ValueError, r"index\[4\] is 9, but a memory of 9 .* 0 to"),
     "negative": ({"index": torch.tensor([4, -1, 0, 3, 7])}, ValueError, r"index\[1\] is -1, but a memory of 9 samples"),
     "floats": ({"index": I5.float()}, TypeError, r"index must be integers, got torch\.float32"),
@@ -257,21 +229,13 @@ REFUSED: dict[str, tuple[dict[str, Any], type[Exception], str]] = {
     "qid": ({"qid": I5}, ValueError, "qid and memory cannot be combined"),
     "a score": ({"scores": torch.tensor([0.1, NAN, 0.2, 0.9, 0.5])}, ValueError, r"scores\[1\] is nan"),
     "a target": ({"target": torch.tensor([0, 1, 2, 1, 0])}, ValueError, r"target must be binary: target\[2\] is 2"),
-    "lists": (
-        {"scores": S5[None], "target": T5[None], "dim": 1},
-        ValueError,
-        r"a memory needs scores \(b,\), or \(b, C\) with dim=0",
-    ),
+    "lists": ({"scores": S5[None], "target": T5[None], "dim": 1}, ValueError, r"scores \(b,\), or \(b, C\) with dim=0"),
     "columns": (
         {"scores": S5[:, None].expand(5, 3), "target": T5[:, None].expand(5, 3), "dim": 0},
         ValueError,
         r"create it with ScoreMemory\(9, n_outputs=3\)",
     ),
-    "a small memory": (
-        {"scores": 1e6 * S5, "memory": rwt.ScoreMemory(9).half()},
-        ValueError,
-        r"too large for a memory of type torch\.float16; use memory\.float\(\)",
-    ),
+    "a small memory": ({"scores": 1e6 * S5, "memory": rwt.ScoreMemory(9).half()}, ValueError, "use memory.float"),
 }
 
 
@@ -319,15 +283,3 @@ def test_an_indexed_data_set_yields_the_index_last() -> None:
     assert rwt.IndexedDataset([{"image": 1}])[0] == ({"image": 1}, 0)
     with pytest.raises(TypeError, match="dataset must be map-style, with __len__ and __getitem__; got generator"):
         rwt.IndexedDataset(one for one in ())
-
-
-def test_an_output_without_samples_counts_as_empty_queries_do() -> None:
-    scores, target = samples(N, 5)
-    mask = torch.arange(5).expand(N, 5) % 4 != 1
-    values = functional.smooth_loss(scores, target, mask=mask, dim=0, reduction="none")
-    for empty, counted in (("zero", 5), ("skip", 4)):
-        memory = rwt.ScoreMemory(N, n_outputs=5).double()
-        for index in batches():
-            given: dict[str, Any] = {"mask": mask[index], "index": index, "memory": memory}
-            found = functional.smooth_loss(scores[index], target[index], dim=0, empty=empty, **given)
-        assert found.item() == pytest.approx(values.sum().item() / counted, rel=1e-12)

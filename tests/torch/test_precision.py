@@ -34,7 +34,8 @@ def calls(backend: str) -> Iterator[Callable[[Any], Any]]:
         for given in OPTIONS:
             yield lambda s, f=loss, o=given: f(s, TARGET, backend=backend, **o)
             yield lambda s, f=loss, o=given: f(s, GRADES, "ndcg", backend=backend, **o)
-        yield lambda s, f=loss: f(s, GRADES, "ap", backend=backend)
+        if backend == "core" or loss is not functional.smooth_loss:
+            yield lambda s, f=loss: f(s, GRADES, "ap", backend=backend)
         yield lambda s, f=loss: among(f, s, backend=backend)
     for width in (0.5, 1.0):
         quality = TARGET * samples(N, seed=3)[0].sigmoid()

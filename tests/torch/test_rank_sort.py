@@ -147,16 +147,6 @@ def test_compiled_it_is_one_graph_with_the_same_numbers() -> None:
         torch.testing.assert_close(compiled, plain, rtol=0.0, atol=ATOL[torch.float64])
 
 
-def test_torch_func_has_the_same_gradient_and_second_derivatives_are_refused() -> None:
-    scores, quality = detections()
-    leaf = scores.clone().requires_grad_()
-    total = sum(rank_sort_loss(leaf, quality))
-    (gradient,) = torch.autograd.grad(total, leaf, create_graph=True)
-    assert torch.equal(torch.func.grad(lambda s: sum(rank_sort_loss(s, quality)))(scores), gradient)
-    with pytest.raises(RuntimeError, match=r"no second derivative.*update rule"):
-        gradient.sum().backward()
-
-
 @pytest.mark.parametrize("dtype", [torch.float64, torch.float32], ids=str)
 @pytest.mark.parametrize("qualities", [2, 40, 0], ids=["two qualities", "forty", "all different"])
 @pytest.mark.parametrize("spread", [0.01, 1.0, 1e9])

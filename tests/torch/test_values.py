@@ -128,21 +128,3 @@ def test_far_off_scores_do_not_blur_the_others_in_tensors(surrogate: rw.Surrogat
     core, tensor = by_both(torch.tensor(scores), torch.tensor(relevant), "ap", surrogate)
     torch.testing.assert_close(core[0], tensor[0], rtol=1e-12, atol=0.0)
     torch.testing.assert_close(core[1], tensor[1], rtol=1e-10, atol=1e-13)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("backend", BACKENDS)
-@pytest.mark.parametrize("surrogate", [rw.Hinge(2.0), rw.Smooth(0.7)], ids=["hinge", "smooth"])
-@pytest.mark.parametrize("name", [name for name in SMOOTHED if name != "chakrabarti"])  # which has no hinge
-def test_away_from_kinks_gradients_equal_differences(name: str, surrogate: rw.Surrogate, backend: str) -> None:
-    leaf = torch.tensor(np.random.default_rng(44).normal(size=(3, 9)), requires_grad=True)
-    target = torch.tensor(np.arange(27).reshape(3, 9) % 3 == 0)
-    options: dict[str, Any] = {"dim": 1, "reduction": "none", "backend": backend}
-    assert torch.autograd.gradcheck(lambda a: rank_loss(a, target, SMOOTHED[name], surrogate, **options), (leaf,))
-
-
-def test_the_update_of_the_error_driven_loss_reaches_positives_that_the_smooth_loss_gives_up() -> None:
-    scores, target = torch.tensor([5.0, 4.0, -20.0]), torch.tensor([0, 0, 1])
-    smooth, update = (with_gradient(rank_loss, scores, target, "ap", how)[1] for how in ("smooth", "error-driven"))
-    assert smooth.tolist() == [0.0, 0.0, 0.0]
-    np.testing.assert_allclose(update, [1 / 3, 1 / 3, -2 / 3], rtol=1e-6)

@@ -1,13 +1,8 @@
 """Exact rank losses for PyTorch, on any device: average precision, NDCG, and your own.
 
 A loss takes scores: one query (n,), one query per row of (B, n) with dim=1, one query per class of (n, C) with dim=0,
-or queries of different lengths in flat scores with qid. A query all of whose samples are masked or ignored has nothing
-to rank, in each of these forms: `empty=` says whether it counts as 0, is left out or is refused.
-
-Which loss: for networks that were trained with cross-entropy, start with `ErrorDrivenLoss` and a `ScoreMemory`. On rare
-classes of CIFAR-10 (`rankwise bench finetune`) they have 0.0065 more test AP than further cross-entropy, and 0.0075
-more with 2 % wrong negatives. `APHingeLoss` has 0.023 less, and 0.051 less with wrong labels, on other seeds. Compare
-on validation data.
+or queries of different lengths in flat scores with qid. For networks that were trained with cross-entropy, start with
+`ErrorDrivenLoss` and a `ScoreMemory`; docs/torch.md compares the losses.
 """
 
 from rankwise.extras import install_hint as _install_hint

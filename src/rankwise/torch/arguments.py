@@ -1,21 +1,18 @@
-"""Arguments that the losses share: described once, and shown in the signature and the docstring of every loss."""
+"""Arguments that the losses share: checked and described once, and shown in the signature of every loss."""
 
 from __future__ import annotations
 
 import inspect
-import re
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypedDict, TypeVar
 
 from torch import Tensor
 
 from rankwise.arguments import check_empty, check_known, is_whole
-from rankwise.documenting import SHARED, documented
+from rankwise.documenting import BY_SIGNATURE, SHARED, documented, read_entries
 
 if TYPE_CHECKING:
     from rankwise.torch.memory import ScoreMemory
-
-__all__ = ["Asked", "Gather", "Given", "Options", "checked", "documented", "function_of", "takes_also"]
 
 Gather = bool | Literal["ddp"]
 Thing = TypeVar("Thing", bound=Callable[..., object])
@@ -66,7 +63,7 @@ def checked(**options: Any) -> Asked:
 
 
 def takes_also(*models: Callable[..., object], without: str = "self") -> Callable[[Thing], Thing]:
-    """Show the arguments of these models in a signature, in place of **options."""
+    """Show the arguments of these models in a signature, in place of **options, and fill in the docstring."""
     shown = {}
     for p in (one for model in models for one in inspect.signature(model).parameters.values()):
         meant = getattr(p.annotation, "__forward_arg__", p.annotation)  # of a named tuple
@@ -77,77 +74,32 @@ def takes_also(*models: Callable[..., object], without: str = "self") -> Callabl
         own = {p.name: p for p in signature.parameters.values() if p.kind is not p.VAR_KEYWORD}
         rest = [p for name, p in shown.items() if name not in (*own, without)]
         thing.__signature__ = signature.replace(parameters=[*own.values(), *rest])  # type: ignore[attr-defined]
-        return thing
+        return documented(thing)
 
     return show
 
 
-_EXAMPLES = """\
-Examples
---------
->>> import torch, rankwise.torch as rwt
->>> scores = torch.tensor([2.0, 1.0, 0.5, 0.0], requires_grad=True)  # the output of a network
->>> target = torch.tensor([0, 1, 0, 1])"""
-# How an example calls a module that it makes; a function takes the arguments of both at once.
-_CALL = re.compile(r"rwt\.\w+\((.*)\)\(([^()]*)\)")
-_OF_FUNCTION = """\
-{summary}
-
-{idea}
-
-Parameters
-----------
-{parameters}
-
-Returns
--------
-{returns}
-
-See Also
---------
-rankwise.torch.{module} : The same loss as a module, with notes.
-
-Examples
---------
-{examples}
-"""
+_PARAMETERS = "Parameters\n----------\n%s"
+_RETURNS = """\
+Tensor
+    The loss as a scalar tensor, or one value per query with reduction="none". The type is float32, or float64 for
+    float64 scores."""
 
 
-def function_of(module: Any) -> Callable[[Thing], Thing]:
-    """Complete a function, whose docstring is a summary, by the arguments and the docstring of its module."""
+def describe(family: str, entries: str, returns: str = _RETURNS) -> None:
+    """Describe the arguments and results of some losses; other arguments are as those of "torch".
 
-    def complete(thing: Thing) -> Thing:
-        thing = takes_also(module.forward, module)(thing)
-        if not thing.__doc__:  # python -OO has none
-            return thing
-        about, forward = (_sections(inspect.getdoc(one) or "") for one in (module, module.forward))
-        entries = _entries(about["Parameters"]) | _entries(forward["Parameters"])
-        thing.__doc__ = _OF_FUNCTION.format(
-            summary=thing.__doc__,
-            idea=about[""].partition("\n\n")[2].partition("Call it as")[0].strip(),
-            parameters="\n".join(entries[name] for name in inspect.signature(thing).parameters),
-            returns=forward["Returns"],
-            module=module.__name__,
-            examples=_CALL.sub(rf"rwt.functional.{thing.__name__}(\2, \1)", about["Examples"]).replace(", )", ")"),
-        )
-        return thing
-
-    return complete
+    In a docstring, {family_arguments} is a section of all arguments, and {family_function} has the results too.
+    """
+    given = read_entries(entries)
+    SHARED.update({f"{family}_{name}": text for name, text in given.items()})
+    others = BY_SIGNATURE.get("torch_arguments", ("", {}))[1]
+    names = others | {name: f"{family}_{name}" for name in given}
+    BY_SIGNATURE[f"{family}_arguments"] = _PARAMETERS, names
+    BY_SIGNATURE[f"{family}_function"] = f"{_PARAMETERS}\n\nReturns\n-------\n{returns}", names
 
 
-def _sections(docstring: str) -> dict[str, str]:
-    """The sections of a docstring by their titles; that before the first has none."""
-    first, *rest = re.split(r"\n*^([A-Z][A-Za-z ]+)\n-+\n", docstring, flags=re.MULTILINE)
-    return {"": first, **{name: text.rstrip() for name, text in zip(rest[::2], rest[1::2], strict=True)}}
-
-
-def _entries(text: str) -> dict[str, str]:
-    """The entries of a section by name: a head, and what is indented below."""
-    entries = re.split(r"\n(?=\S)", text.strip("\n"))
-    return {entry.split(" : ")[0]: entry for entry in entries}
-
-
-_BY_NAME = _entries("""
+_ENTRIES = """
 scores : Tensor of shape (n,) or (...)
     Raw outputs of a model. Shape (n,) is one query, or several of any lengths with qid. Others are ranked along dim.
 target : Tensor of the same shape as scores
@@ -160,32 +112,40 @@ index : Tensor of shape (b,), optional
     Position of each sample of the batch in the data set. Required with memory.
 memory : ScoreMemory, optional
     Last scores of all samples. The batch is ranked among them and then written to it. Not with qid.
+metric : str or Loss, default "ap"
+    What rankings are judged by: a name such as "ap", "ndcg", "ndcg@10", "mrr" or "auc", or a `rankwise.Loss`.
+surrogate : str or Surrogate, default Hinge()
+    How it becomes trainable, such as `rankwise.Smooth()`, or a `rankwise.Surrogate` of your own.
 loss : str or Loss, default "ap"
     Rank loss Δ: a name such as "ap", "ndcg", "ndcg@10", "mrr" or "auc", or a `rankwise.Loss`, also of your own.
 scale : float, default 1.0
-    Weight of Δ against the scores: how large a margin an error is worth. About a third of the difference between the
-    mean scores of positives and negatives works well: 1 suits logits, 0.3 to 1 cosines.
+    Weight of Δ against the scores. About a third of the difference between the mean scores of positives and negatives
+    works well: 1 suits logits, 0.3 to 1 cosines.
 width : float, default 1.0
     Half the width of the ramp by which scores are compared: 1 suits logits, 0.05 to 0.1 cosines.
+epsilon : float, default 1.0
+    Weight ε of Δ in the second ranking, positive.
+update : {"positive", "negative"}, default "positive"
+    "positive" moves away from a worse ranking, and "negative" towards a better one, which takes more time to find.
 dim : int, optional
     Dimension to rank along, required for scores with two or more. For scores (n, C), dim=0 ranks the n samples of each
     column, one query per class, and dim=1 (or -1) ranks the C entries of each row.
 ignore_index : int, optional
     Value of target that means "no label". Such samples are left out, as if masked.
-empty : {"zero", "skip", "error"}, default "zero"
-    Treatment of queries with nothing to rank: no positives, no negatives, or a single grade. "zero" counts them as 0 in
-    the mean, "skip" leaves them out, and "error" raises ValueError.
 reduction : {"mean", "sum", "none"}, default "mean"
     How the values of the queries are combined. "none" returns one value per query, sorted by qid if given.
 gather : bool or "ddp", default False
-    Whether to rank the batches of all processes of torch.distributed together, joined along their first dimension. True
-    gives each score the gradient that a single process would compute. "ddp" multiplies it by the number of processes,
-    because DistributedDataParallel averages gradients. With reduction="none", all processes must weigh values alike.
+    Whether to rank the batches of all processes of torch.distributed together, joined along their first dimension.
+    "ddp" multiplies gradients by the number of processes, because DistributedDataParallel averages them. With
+    reduction="none", all processes must weigh values alike.
 backend : {"auto", "core", "tensor"}, default "auto"
     "core" is compiled code, to which scores on other devices are copied. "tensor" runs on their device. "auto" takes
     "tensor" for devices other than the CPU, where a loss has it, else "core".
-""")
-_BY_NAME["tensors"] = "\n".join(_BY_NAME[name] for name in ("mask", "qid", "index", "memory"))
-_BY_NAME["options"] = "\n".join(_BY_NAME[name] for name in Asked._fields)
-SHARED["torch_examples"] = _EXAMPLES
-SHARED.update({f"torch_{name}": text for name, text in _BY_NAME.items()})
+"""
+SHARED["torch_examples"] = """\
+Examples
+--------
+>>> import torch, rankwise.torch as rwt
+>>> scores = torch.tensor([2.0, 1.0, 0.5, 0.0], requires_grad=True)  # the output of a network
+>>> target = torch.tensor([0, 1, 0, 1])"""
+describe("torch", _ENTRIES)

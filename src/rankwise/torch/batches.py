@@ -9,11 +9,11 @@ import torch
 import torch.distributed as dist
 from torch import Tensor
 
-from rankwise.torch import operator
 from rankwise.torch.arguments import Asked, Gather
 from rankwise.torch.layout import as_rows, check_ranked, check_samples
 from rankwise.torch.memory import ScoreMemory, check_batch, place, write
 from rankwise.torch.objective import Objective
+from rankwise.torch.operator import reduced_loss
 
 
 class Batch(NamedTuple):
@@ -34,7 +34,6 @@ def loss_of_batch(batch: Batch, objective: Objective | str, asked: Asked, memory
         among: Tensor = loss_among_samples(batch, objective, asked, memory)
         return among
     dim, ignore_index, empty, reduction, gather, backend = asked
-    options = operator.Options(ignore_index, objective, empty, reduction, backend)
     check = partial(_check, batch, dim, memory)
     if not is_distributed(gather):
         ranked = check()
@@ -44,15 +43,14 @@ def loss_of_batch(batch: Batch, objective: Objective | str, asked: Asked, memory
         ranked = distributed.together(check, batch.scores.device)
         batch = distributed.join(batch, ranked, gather == "ddp")
     if memory is not None and batch.at is not None:
-        whole, labels, seen, entries = place(memory, *batch[:3], batch.at, ignore_index)
-        batch, options = Batch(whole, labels, seen), options._replace(ignore_index=None)
+        whole, entries = place(memory, *batch[:3], batch.at, ignore_index)
+        batch, ignore_index = Batch(*whole), None
     check_ranked(batch.scores, ranked)  # joined: one process may have a single sample
     scores, target = as_rows(batch.scores, ranked), as_rows(batch.target, ranked)
     mask = None if batch.mask is None else as_rows(batch.mask, ranked)
-    function, told = operator.function_for(scores, options)
-    value: Tensor = function.apply(scores, target, mask, batch.qid, *told)[0]
+    value, _ = reduced_loss(scores, target, mask, batch.qid, ignore_index, objective, empty, reduction, backend)
     if memory is not None:
-        write(memory, entries)
+        write(memory, *entries)
     if reduction == "none" and batch.scores.dim() > 2:
         return value.view(batch.scores.movedim(ranked, -1).shape[:-1])
     return value

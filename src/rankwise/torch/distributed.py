@@ -1,8 +1,7 @@
 """Batches of several processes joined along their first dimension, with the gradient that one process would have.
 
-A rank loss is not a sum over samples: the union must be ranked as one. Every process ranks the union of all scores,
-which costs less than sending them, and keeps the gradient of its own part, so backward sends nothing. If one process
-raises, all raise, and none is left waiting. Compiled graphs break here and run eagerly.
+Every process ranks the union of all scores, which costs less than sending them, and keeps the gradient of its own part,
+so backward sends nothing. If one process raises, all raise. Compiled graphs break here and run eagerly.
 """
 
 from __future__ import annotations
@@ -27,9 +26,7 @@ _TARGETS = (torch.bool, torch.int64, torch.float64)
 def join(batch: Batch, dim: int, times_world: bool) -> Batch:
     """The batches of all processes, joined along dimension 0 in the order of their ranks.
 
-    Rows of different widths are padded and masked. times_world: multiply gradients by the number of processes. Every
-    process has the values of all queries, and its scores receive the gradient of what it computes from them. With
-    reduction="none" all processes must therefore weigh the values alike.
+    Rows of different widths are padded and masked. times_world: multiply gradients by the number of processes.
     """
     scores, target, mask, qid, index = batch
     alike = {
@@ -48,7 +45,7 @@ def join(batch: Batch, dim: int, times_world: bool) -> Batch:
         raise ValueError(
             f"with gather, scores may differ between processes only in dimensions 0 and {ranked}, got {[*shapes]}"
         )
-    target = target.to(_TARGETS[max(kinds)])
+    target = target.detach().to(_TARGETS[max(kinds)])
     mask = None if mask is None else mask.bool()
     if len(widths) > 1:
         mask = torch.ones_like(target, dtype=torch.bool) if mask is None else mask
@@ -67,8 +64,7 @@ def join(batch: Batch, dim: int, times_world: bool) -> Batch:
 def join_embeddings(embeddings: Tensor, labels: Tensor, are_queries: bool) -> tuple[Tensor, Tensor, int]:
     """Embeddings (n, d) and labels (n,) of all processes, and where those of this one begin.
 
-    are_queries: whether these are the queries themselves, in all processes or in none. Every process must run
-    backward, because the gradients of all processes are added up.
+    are_queries: whether these are the queries themselves. Every process must run backward, which adds gradients up.
     """
     alike = {
         "dtype": embeddings.dtype,
@@ -138,10 +134,7 @@ def gather_parts(values: Tensor, sizes: list[int]) -> Tensor:
 
 
 class _Join(torch.autograd.Function):
-    """Values of all processes, joined in this type. Each process takes its own part of their gradient.
-
-    summed: every process has only a share of that gradient. factor: multiplies it.
-    """
+    """Values of all processes, and its own part of their gradient; summed: each has only a share of the gradient."""
 
     @staticmethod
     def forward(ctx: Any, values: Tensor, sizes: list[int], dtype: torch.dtype, summed: bool, factor: int) -> Tensor:

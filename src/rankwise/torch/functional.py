@@ -1,4 +1,4 @@
-"""Rank losses as functions of tensors. The same losses as modules are in `rankwise.torch`."""
+"""Rank losses as functions of tensors. The same losses as modules are in `rankwise.torch`, with their formulas."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from torch import Tensor
 from rankwise.metrics.registry import LossLike
 from rankwise.surrogates import Direct, ErrorDriven, Hinge, Smooth, Surrogate
 from rankwise.torch import modules
-from rankwise.torch.arguments import Given, Options, checked, function_of
+from rankwise.torch.arguments import Asked, Given, Options, checked, takes_also
 from rankwise.torch.batches import Batch, loss_of_batch
 from rankwise.torch.objective import RankSort, posed
-from rankwise.torch.rank_sort import RankSortLoss, rank_sort_of_batch
-from rankwise.torch.retrieval import Retrieval, RetrievalLoss, retrieve
+from rankwise.torch.rank_sort import rank_sort_of_batch
+from rankwise.torch.retrieval import Retrieval, retrieve
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -27,6 +27,8 @@ __all__ = [
     "smooth_loss",
     "structured_hinge",
 ]
+
+_of_all = takes_also(modules.RankLoss.forward, Asked)
 
 
 def _of_scores(
@@ -43,7 +45,7 @@ def _of_scores(
     return loss_of_batch(Batch(scores, target, mask, qid, index), posed(*described), checked(**options), memory)
 
 
-@function_of(modules.RankLoss)
+@_of_all
 def rank_loss(
     scores: Tensor,
     target: Tensor,
@@ -51,27 +53,60 @@ def rank_loss(
     surrogate: str | Surrogate = modules.HINGE,
     **given: Unpack[Given],
 ) -> Tensor:
-    """Compute a ranking loss that any surrogate makes trainable."""
+    """Compute a ranking loss that any surrogate makes trainable.
+
+    {torch_function}
+
+    See Also
+    --------
+    rankwise.torch.RankLoss : The same loss as a module.
+
+    {torch_examples}
+    >>> round(rwt.functional.rank_loss(scores, target, "mrr", "smooth").item(), 4)
+    0.5556
+    """
     return _of_scores(scores, target, metric, surrogate, **given)
 
 
-@function_of(modules.RankHingeLoss)
+@_of_all
 def structured_hinge(
     scores: Tensor, target: Tensor, loss: LossLike = "ap", *, scale: float = 1.0, **given: Unpack[Given]
 ) -> Tensor:
-    """Compute the structured hinge of a rank loss."""
+    """Compute the structured hinge of a rank loss.
+
+    {torch_function}
+
+    See Also
+    --------
+    rankwise.torch.RankHingeLoss : The same loss as a module.
+
+    {torch_examples}
+    >>> rwt.functional.structured_hinge(scores, target).item()
+    2.25
+    """
     return _of_scores(scores, target, loss, Hinge, scale, **given)
 
 
-@function_of(modules.SmoothRankLoss)
+@_of_all
 def smooth_loss(
     scores: Tensor, target: Tensor, loss: LossLike = "ap", *, width: float = 1.0, **given: Unpack[Given]
 ) -> Tensor:
-    """Compute a rank loss with softened comparisons, and its true gradient."""
+    """Compute a rank loss with softened comparisons, and its true gradient.
+
+    {torch_function}
+
+    See Also
+    --------
+    rankwise.torch.SmoothRankLoss : The same loss as a module.
+
+    {torch_examples}
+    >>> round(rwt.functional.smooth_loss(scores, target, "ndcg", width=0.5).item(), 4)
+    0.3491
+    """
     return _of_scores(scores, target, loss, Smooth, width, **given)
 
 
-@function_of(modules.ErrorDrivenLoss)
+@_of_all
 def error_driven_loss(
     scores: Tensor,
     target: Tensor,
@@ -81,11 +116,22 @@ def error_driven_loss(
     interpolate: bool = True,
     **given: Unpack[Given],
 ) -> Tensor:
-    """Compute the error-driven loss: AP-loss of Chen et al. (2019) for loss="ap"."""
+    """Compute the error-driven loss: AP-loss of Chen et al. (2019) for loss="ap".
+
+    {torch_function}
+
+    See Also
+    --------
+    rankwise.torch.ErrorDrivenLoss : The same loss as a module.
+
+    {torch_examples}
+    >>> rwt.functional.error_driven_loss(scores, target, width=0.5).item()
+    0.5
+    """
     return _of_scores(scores, target, loss, ErrorDriven, width, interpolate, **given)
 
 
-@function_of(modules.DirectLoss)
+@_of_all
 def direct_loss(
     scores: Tensor,
     target: Tensor,
@@ -95,11 +141,22 @@ def direct_loss(
     update: str = "positive",
     **given: Unpack[Given],
 ) -> Tensor:
-    """Compute a rank loss, with the gradient of direct loss minimisation (Song et al., 2016)."""
+    """Compute a rank loss, with the gradient of direct loss minimisation (Song et al., 2016).
+
+    {torch_function}
+
+    See Also
+    --------
+    rankwise.torch.DirectLoss : The same loss as a module.
+
+    {torch_examples}
+    >>> rwt.functional.direct_loss(scores, target, epsilon=4.0).item()
+    0.5
+    """
     return _of_scores(scores, target, loss, Direct, modules.signed(epsilon, update), **given)
 
 
-@function_of(RankSortLoss)
+@takes_also(Asked, without="dim")
 def rank_sort_loss(
     scores: Tensor,
     target: Tensor,
@@ -109,11 +166,23 @@ def rank_sort_loss(
     qid: Tensor | None = None,
     **options: Unpack[Options],
 ) -> tuple[Tensor, Tensor]:
-    """Compute the RankSort loss of a detector (Oksuz et al., ICCV 2021)."""
+    """Compute the RankSort loss of a detector (Oksuz et al., ICCV 2021).
+
+    {rank_sort_function}
+
+    See Also
+    --------
+    rankwise.torch.RankSortLoss : The same loss as a module.
+
+    {rank_sort_examples}
+    >>> ranking, sorting = rwt.functional.rank_sort_loss(scores, quality)
+    >>> round(ranking.item(), 4), round(sorting.item(), 4)
+    (0.2, 0.1667)
+    """
     return rank_sort_of_batch(Batch(scores, target, mask, qid), posed("ap", RankSort, width), checked(**options))
 
 
-@function_of(RetrievalLoss)
+@takes_also(Retrieval)
 def retrieval_loss(
     embeddings: Tensor,
     labels: Tensor,
@@ -123,5 +192,16 @@ def retrieval_loss(
     reference_labels: Tensor | None = None,
     **options: Any,
 ) -> Tensor:
-    """Compute a rank loss with every embedding as a query, for retrieval and metric learning."""
+    """Compute a rank loss with every embedding as a query, for retrieval and metric learning.
+
+    {retrieval_function}
+
+    See Also
+    --------
+    rankwise.torch.RetrievalLoss : The same loss as a module.
+
+    {retrieval_examples}
+    >>> round(rwt.functional.retrieval_loss(embeddings, labels).item(), 4)
+    0.1667
+    """
     return retrieve(embeddings, labels, reference, reference_labels, loss, Retrieval(**options))

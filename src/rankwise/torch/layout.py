@@ -13,10 +13,7 @@ from rankwise.arguments import NotFiniteError, is_whole, limit_of
 
 _HALVES = (torch.float16, torch.bfloat16)
 _KNOWN = (*_HALVES, torch.float32, torch.float64)
-_LIMITS = {
-    torch.float32: limit_of(np.empty(0, np.float32)),
-    torch.float64: limit_of(np.empty(0, np.float64)),
-}
+_LIMITS = {torch.float32: limit_of(np.empty(0, np.float32)), torch.float64: limit_of(np.empty(0))}
 
 
 def precise(device: torch.device) -> torch.dtype:

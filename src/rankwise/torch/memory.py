@@ -1,12 +1,11 @@
 """Memory of the last scores of all samples, for losses of scores; and a data set that also returns indices.
 
-A step computes first and writes last. The order of the writes keeps every state between two of them valid, so an error
-or an interruption never leaves a half-written entry.
+A step computes first and writes last, in an order that keeps the memory valid between any two writes.
 """
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -15,22 +14,12 @@ from rankwise.arguments import check_whole
 from rankwise.torch.layout import check_beside, check_per_row, compute_dtype, precise, read_samples, refuse_scores
 
 
-class Entries(NamedTuple):
-    """Entries to write to a `ScoreMemory`: samples (b,), and their scores, labels and seen flags, (C, b)."""
-
-    at: Tensor
-    scores: Tensor
-    labels: Tensor
-    seen: Tensor
-
-
 class ScoreMemory(torch.nn.Module):
-    """
-    Last scores and labels of all n samples of a data set, to rank a batch among all of them.
+    """Last scores and labels of all n samples of a data set, to rank a batch among all of them.
 
-    The AP of a small batch is much easier than the AP of the data set. With a memory, the loss is that of all samples
-    seen so far: those of the batch with their new scores, the others with the scores of their last batch, without
-    gradient. Pass it with the indices of the samples: `loss(scores, target, index=index, memory=memory)`.
+    With a memory, the loss is that of all samples seen so far: those of the batch with their new scores, the others
+    with the scores of their last batch, without gradient. Pass it with the indices of the samples:
+    `loss(scores, target, index=index, memory=memory)`.
 
     Parameters
     ----------
@@ -42,8 +31,7 @@ class ScoreMemory(torch.nn.Module):
     Attributes
     ----------
     scores, labels, seen : Tensor of shape (n_outputs, n)
-        Last score and label of each sample, and whether it has been seen. They are buffers: part of the `state_dict`,
-        and moved by `.to()`.
+        Last score and label of each sample, and whether it has been seen: buffers of the module.
 
     See Also
     --------
@@ -52,16 +40,16 @@ class ScoreMemory(torch.nn.Module):
     Notes
     -----
     The gradient of the batch is multiplied by (samples seen)/(samples in the batch), so that its mean over batches is
-    the gradient of the loss of all samples. Masked and ignored entries are not written. In evaluation mode
-    (`memory.eval()`), batches are ranked in the same way and nothing is written.
+    that of all samples. Masked and ignored entries are not written; after `memory.eval()`, nothing is.
 
     Examples
     --------
     >>> import torch
     >>> from rankwise.torch import APHingeLoss, ScoreMemory
-    >>> memory, criterion = ScoreMemory(4), APHingeLoss()
-    >>> first = criterion(torch.tensor([2.0, 1.0]), torch.tensor([0, 1]), index=torch.tensor([0, 1]), memory=memory)
-    >>> criterion(torch.tensor([0.5, 0.0]), torch.tensor([0, 1]), index=torch.tensor([2, 3]), memory=memory).item()
+    >>> memory, scores, target = ScoreMemory(4), torch.tensor([2.0, 1.0, 0.5, 0.0]), torch.tensor([0, 1, 0, 1])
+    >>> for index in (torch.tensor([0, 1]), torch.tensor([2, 3])):
+    ...     loss = APHingeLoss()(scores[index], target[index], index=index, memory=memory)
+    >>> loss.item()
     2.25
     >>> memory
     ScoreMemory(4, n_outputs=1, seen=4)
@@ -105,8 +93,8 @@ def check_batch(memory: Any, scores: Tensor, index: Any, dim: int) -> None:
 
 def place(
     memory: ScoreMemory, scores: Tensor, target: Tensor, mask: Tensor | None, index: Tensor, ignore_index: int | None
-) -> tuple[Tensor, Tensor, Tensor | None, Entries]:
-    """Scores, target and mask of all samples, (n,) or (n, C), those of a batch being new; and what is to be written.
+) -> tuple[list[Any], tuple[Tensor, ...]]:
+    """Scores, target and mask of all samples, (n,) or (n, C), those of a batch being new; and what `write` writes.
 
     mask is None if all samples have been seen. Raises if an index is out of range or repeated, a label differs from
     that of an earlier batch, or a score is not finite.
@@ -123,27 +111,26 @@ def place(
     kept = torch.where(valid, rows.detach().to(memory.scores.dtype), memory.scores[:, index])
     if not bool(kept.isfinite().all()):
         raise ValueError(f"a score is too large for a memory of type {memory.scores.dtype}; use memory.float()")
-    entries = Entries(index, kept, torch.where(valid, relevant, labels), known | valid)
+    entries = index, kept, torch.where(valid, relevant, labels), known | valid
     labels, seen = memory.labels, None
     if not bool(memory.seen.all()):  # else no label changes
-        labels, seen = labels.index_copy(1, index, entries.labels), memory.seen.index_copy(1, index, entries.seen)
+        labels, seen = labels.index_copy(1, index, entries[2]), memory.seen.index_copy(1, index, entries[3])
     n_seen = memory.scores.shape[1] if seen is None else seen.sum(1)
     # The quotient of integers would have PyTorch's default type.
     factor = (n_seen / valid.sum(1).clamp(min=1).to(precise(rows.device))).to(rows.dtype)[:, None]
     rows = rows.detach() + factor * (rows - rows.detach())  # multiplies gradients only
     known_scores = memory.scores.to(rows.dtype)
     whole = known_scores.index_copy(1, index, torch.where(valid, rows, known_scores[:, index]))
-    found = (None if one is None else one[0] if scores.dim() == 1 else one.t() for one in (whole, labels, seen))
-    return *found, entries  # type: ignore[return-value]
+    found = [None if one is None else one[0] if scores.dim() == 1 else one.t() for one in (whole, labels, seen)]
+    return found, entries
 
 
-def write(memory: ScoreMemory, entries: Entries) -> None:
-    """Write what `place` returned, except in evaluation mode."""
+def write(memory: ScoreMemory, index: Tensor, *entries: Tensor) -> None:
+    """Write scores, labels and seen flags (C, b) of samples (b,), except in evaluation mode."""
     if memory.training:
         # Scores of unseen samples do not count, and labels of seen samples do not change: every step is consistent.
-        memory.scores.index_copy_(1, entries.at, entries.scores)
-        memory.labels.index_copy_(1, entries.at, entries.labels)
-        memory.seen.index_copy_(1, entries.at, entries.seen)
+        for buffer, values in zip((memory.scores, memory.labels, memory.seen), entries, strict=True):
+            buffer.index_copy_(1, index, values)
 
 
 def _refuse_labels(wrong: Tensor, index: Tensor, relevant: Tensor) -> None:
@@ -160,8 +147,7 @@ def _refuse_labels(wrong: Tensor, index: Tensor, relevant: Tensor) -> None:
 
 
 class IndexedDataset(torch.utils.data.Dataset[tuple[Any, ...]]):
-    """
-    Data set that returns the index of each sample along with it.
+    """Data set that returns the index of each sample along with it.
 
     A sample that is a tuple becomes (*sample, index), and any other sample becomes (sample, index).
 
@@ -176,12 +162,9 @@ class IndexedDataset(torch.utils.data.Dataset[tuple[Any, ...]]):
 
     Examples
     --------
-    >>> import torch
     >>> from rankwise.torch import IndexedDataset
-    >>> pairs = torch.utils.data.TensorDataset(torch.arange(4.0), torch.tensor([0, 1, 0, 1]))
-    >>> loader = torch.utils.data.DataLoader(IndexedDataset(pairs), batch_size=2)
-    >>> [index.tolist() for _, _, index in loader]
-    [[0, 1], [2, 3]]
+    >>> IndexedDataset([("first", 0), ("second", 1)])[1]
+    ('second', 1, 1)
     """
 
     def __init__(self, dataset: Any) -> None:

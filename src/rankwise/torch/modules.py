@@ -1,4 +1,4 @@
-"""Rank losses of scores as modules without parameters or state: `RankLoss`, and names for some of its losses."""
+"""Rank losses of scores as modules without state: `RankLoss`, and names for some of its losses."""
 
 from __future__ import annotations
 
@@ -8,11 +8,12 @@ import torch
 from torch import Tensor
 
 from rankwise.arguments import check_known, is_number
+from rankwise.documenting import documented
 from rankwise.metrics.gains import Gain
 from rankwise.metrics.ndcg import NDCG
 from rankwise.metrics.registry import LossLike
 from rankwise.surrogates import Direct, ErrorDriven, Hinge, Smooth, Surrogate
-from rankwise.torch.arguments import Asked, Options, checked, documented, takes_also
+from rankwise.torch.arguments import Asked, Options, checked, takes_also
 from rankwise.torch.batches import Batch, loss_of_batch
 from rankwise.torch.memory import ScoreMemory
 from rankwise.torch.objective import posed
@@ -27,30 +28,18 @@ HINGE = Hinge()
 class RankLoss(torch.nn.Module):
     """Any ranking loss made trainable by any surrogate.
 
-    The losses with names of their own are this one with their metric and surrogate: `APHingeLoss()` is
-    `RankLoss("ap", Hinge())`, and `SmoothRankLoss("ndcg", width=0.5)` is `RankLoss("ndcg", Smooth(width=0.5))`. The
-    backward pass returns the gradient of the surrogate: a derivative, a semi-gradient or an update.
+    The losses with names of their own are this one: `APHingeLoss()` is `RankLoss("ap", Hinge())`. The backward pass
+    returns the gradient of the surrogate: a derivative, a semi-gradient or an update. See `forward` for mask, qid,
+    index and memory.
 
-    Call it as `loss(scores, target)`; see `forward` for mask, qid, index and memory.
-
-    Parameters
-    ----------
-    metric : str or Loss, default "ap"
-        What rankings are judged by: a name such as "ap", "ndcg", "ndcg@10", "mrr" or "auc", or a `rankwise.Loss`.
-    surrogate : str or Surrogate, default Hinge()
-        How it becomes trainable: `rankwise.Hinge`, `rankwise.Smooth`, `rankwise.ErrorDriven`, `rankwise.Direct`, or a
-        `rankwise.Surrogate` of your own, which runs in the core on every device.
-    {torch_options}
+    {torch_arguments}
 
     See Also
     --------
-    functional.rank_loss : The same loss as a function.
     rankwise.evaluate : The same for NumPy arrays.
 
     {torch_examples}
-    >>> loss = rwt.RankLoss("mrr", "smooth")(scores, target)
-    >>> loss.backward()
-    >>> round(loss.item(), 4)
+    >>> round(rwt.RankLoss("mrr", "smooth")(scores, target).item(), 4)
     0.5556
     """
 
@@ -75,20 +64,9 @@ class RankLoss(torch.nn.Module):
         index: Tensor | None = None,
         memory: ScoreMemory | None = None,
     ) -> Tensor:
-        """
-        Compute the loss of a batch.
+        """Compute the loss of a batch.
 
-        Parameters
-        ----------
-        {torch_scores}
-        {torch_target}
-        {torch_tensors}
-
-        Returns
-        -------
-        Tensor
-            The loss as a scalar tensor, or one value per query with reduction="none". The type is float32, or float64
-            for float64 scores.
+        {torch_function}
         """
         batch = Batch(scores, target, mask, qid, index)
         return loss_of_batch(batch, posed(self.loss, self.surrogate), self.options, memory)
@@ -100,15 +78,11 @@ class RankHingeLoss(RankLoss):
 
         J = max_R scale·Δ(R*, R) + F(R) − F(R*)
 
-    Δ(R*, R) is the loss of a ranking R against a perfect ranking R*, and F(R) says how well R agrees with the scores. J
-    is convex in the scores and an upper bound on scale·Δ of the ranking by scores. The backward pass returns the
-    semi-gradient: the gradient of J with the maximiser held fixed. With grades, J is a weighted sum over thresholds.
+    Δ(R*, R) is the loss of a ranking R against a perfect one, and F(R) says how well R agrees with the scores. J is
+    convex and an upper bound on scale·Δ of the ranking by scores. The backward pass returns the gradient of J with the
+    maximiser held fixed. With grades, J is a weighted sum over thresholds.
 
-    Parameters
-    ----------
-    {torch_loss}
-    {torch_scale}
-    {torch_options}
+    {torch_arguments}
 
     See Also
     --------
@@ -128,14 +102,10 @@ class RankHingeLoss(RankLoss):
 class APHingeLoss(RankHingeLoss):
     """Structured hinge of average precision (AP), an upper bound on scale·(1 − AP).
 
-    It takes the place of `torch.nn.BCEWithLogitsLoss` where positives are to be ranked above negatives. The further a
-    positive lies below the negatives, the more it counts, without limit, so that a wrong label can dominate the loss.
-    The AP of a small batch is easier than that of the data set: use large batches or a `ScoreMemory`.
+    The further a positive lies below the negatives, the more it counts, without limit, so that a wrong label can
+    dominate the loss. The AP of a small batch is easier than that of all data: use large batches or a `ScoreMemory`.
 
-    Parameters
-    ----------
-    {torch_scale}
-    {torch_options}
+    {torch_arguments}
 
     See Also
     --------
@@ -156,25 +126,14 @@ class APHingeLoss(RankHingeLoss):
 class NDCGHingeLoss(RankHingeLoss):
     """Structured hinge of normalised discounted cumulative gain (NDCG), for lists of documents.
 
-    The value is an upper bound on scale·(1 − NDCG) for binary relevance, and the weighted sum of such bounds over the
-    grades otherwise.
-
-    Parameters
-    ----------
-    k : int, optional
-        Cut-off: only the first k places count. None counts all places.
-    gain : {"exp2", "linear"} or callable, default "exp2"
-        What a grade is worth, as in `rankwise.NDCG`. "exp2" is 2^grade − 1.
-    {torch_scale}
-    {torch_options}
+    {torch_arguments}
 
     See Also
     --------
     rankwise.NDCG : The loss itself, with the definition of gains and discounts.
 
     {torch_examples}
-    >>> grades = torch.tensor([0, 2, 1, 0])
-    >>> round(rwt.NDCGHingeLoss(k=3)(scores, grades).item(), 4)
+    >>> round(rwt.NDCGHingeLoss(k=3)(scores, torch.tensor([0, 2, 1, 0])).item(), 4)
     1.2951
     """
 
@@ -192,16 +151,11 @@ class SmoothRankLoss(RankLoss):
 
         Δ = (1/C) Σ_k w_k (D(k) − D(k + c_k)),  c_k = Σ_j clip((s_j − s_k)/(2·width) + ½, 0, 1)
 
-    c_k is a soft count of the negatives j above the k-th positive. The value approximates the loss itself (1 − AP for
-    "ap"): it is continuous and bounded, but not convex. See `rankwise.smooth_loss` for w, D and C, and for grades.
-    Positives farther than width from every negative get no gradient, even if they are ranked wrong: use this loss to
-    refine a model that already ranks well.
+    c_k is a soft count of the negatives j above the k-th positive; see `rankwise.smooth_loss` for w, D and C, and for
+    grades. The value approximates Δ itself: it is bounded, but not convex. Positives farther than width from every
+    negative get no gradient, even if they are ranked wrong: use this loss to refine a model that already ranks well.
 
-    Parameters
-    ----------
-    {torch_loss}
-    {torch_width}
-    {torch_options}
+    {torch_arguments}
 
     See Also
     --------
@@ -222,19 +176,11 @@ class ErrorDrivenLoss(RankLoss):
     """Error-driven loss: AP-loss of Chen et al. (2019) for "ap", and its like for other losses.
 
     Each positive hands its ranking error to the negatives above it, in proportion to how far above they are. The
-    backward pass returns this update, which is not the derivative of the value: do not use it in a line search. The
-    update of a positive is at most its share of the loss, however far it lies below the negatives, and does not vanish
-    while it is ranked wrong. This suits fine-tuning after cross-entropy, noisy labels and, with a `ScoreMemory`, small
-    batches.
+    backward pass returns this update, which is not the derivative of the value. The update of a positive is at most its
+    share of the loss, and does not vanish while it is ranked wrong. This suits fine-tuning after cross-entropy, noisy
+    labels and, with a `ScoreMemory`, small batches.
 
-    Parameters
-    ----------
-    {torch_loss}
-    {torch_width}
-    interpolate : bool, default True
-        Whether the precision of a positive counts as the highest precision among positives that score no higher. A loss
-        whose discount is not positive, such as "auc", has no precision and is not interpolated.
-    {torch_options}
+    {torch_arguments}
 
     See Also
     --------
@@ -257,23 +203,13 @@ class ErrorDrivenLoss(RankLoss):
 class DirectLoss(RankLoss):
     """Rank loss itself, with the gradient of direct loss minimisation (Song et al., 2016).
 
-    The value is Δ of the ranking R_w that scores induce (1 − AP for "ap"), with ties counted as errors. The target must
-    be binary. The backward pass returns
+    The value is Δ of the ranking R_w by scores, with ties counted as errors. The target must be binary. The backward
+    pass returns
 
         positive: (∇F(R_ε) − ∇F(R_w))/ε,   R_ε = argmax_R F(R) + ε·Δ(R*, R)
         negative: (∇F(R_w) − ∇F(R_−ε))/ε,  R_−ε = argmax_R F(R) − ε·Δ(R*, R)
 
-    As ε falls, this tends to the gradient of the expected Δ. It is zero where the two rankings agree.
-
-    Parameters
-    ----------
-    {torch_loss}
-    epsilon : float, default 1.0
-        Weight ε of Δ in the second ranking, positive. Larger values move more samples per step.
-    update : {"positive", "negative"}, default "positive"
-        "positive" moves away from a worse ranking, and "negative" towards a better one, which is found by an exact
-        dynamic programme, whose time grows with the number of misordered pairs.
-    {torch_options}
+    {torch_arguments}
 
     See Also
     --------

@@ -1,7 +1,4 @@
-"""What a call computes: a loss and a surrogate, found again by a key.
-
-An operator that PyTorch compiles takes strings, not objects. So an objective has a key, which a compiled graph holds.
-"""
+"""What a call computes: a loss and a surrogate. A compiled operator takes strings, so an objective has a key."""
 
 from __future__ import annotations
 
@@ -30,7 +27,7 @@ _IN_GRAPHS: set[Objective] = set()  # of compiled graphs, which hold only their 
 class Objective:
     """A surrogate of a loss that it accepts; known: the name of the loss, if both are the library's, else "".
 
-    parts: the leading dimensions of values, () for one value per query.
+    parts: the leading dimensions of values.
     """
 
     loss: Loss
@@ -93,10 +90,7 @@ class OfQualities(Objective):
 
 
 def posed(loss: LossLike, surrogate: str | Surrogate | type[Surrogate], *parameters: float) -> Objective | str:
-    """The objective, or its key where PyTorch compiles; raises if the surrogate cannot be made from the loss.
-
-    A class and its parameters stand for a surrogate that would otherwise be made inside a compiled graph.
-    """
+    """The objective, or its key where PyTorch compiles; a class and its parameters stand for a surrogate."""
     if torch.compiler.is_compiling():
         from rankwise.torch.compiling import constant_key, fixed  # imports PyTorch's compiler, which takes seconds
 

@@ -1,14 +1,13 @@
 """The rank losses as one PyTorch operator, and their semi-gradient.
 
 `solve` solves a batch without gradient. The operator `rankwise::rank_loss` calls it, can be compiled (a fake kernel
-gives the shapes) and can be mapped by torch.func.vmap; eager calls do without it, which saves time. `function_for` adds
-the reduction and the gradient: backward multiplies the semi-gradient found in the forward pass, and cannot be
-differentiated again.
+gives the shapes) and mapped by torch.func.vmap; eager calls do without it, which saves time. `reduced_loss` adds the
+reduction and the gradient: backward multiplies the semi-gradient of the forward pass, and has no derivative itself.
 """
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -18,20 +17,11 @@ from rankwise.torch.layout import compute_dtype, precise
 from rankwise.torch.objective import Objective, objective_of, refuse_empty, share_of_query
 
 _Outputs = tuple[Tensor, Tensor, Tensor, Tensor]
-
-
-class Options(NamedTuple):
-    """All options of a call besides its tensors."""
-
-    ignore_index: int | None
-    objective: Objective | str
-    empty: str
-    reduction: str
-    backend: str
-
-
-# Gradients of the arguments other than scores: target, mask, qid and the options.
-_NO_GRADIENTS = (None,) * (3 + len(Options._fields))
+# Written out: older versions of PyTorch do not read annotations that are strings.
+_SCHEMA = (
+    "(Tensor scores, Tensor target, Tensor? mask, Tensor? qid, int? ignore_index, str objective, bool refuse, "
+    "str backend) -> (Tensor, Tensor, Tensor, Tensor)"
+)
 
 
 def solve(
@@ -64,13 +54,6 @@ def solve(
     if refuse:
         refuse_empty(filled, objective.lacks(graded), qid)
     return values, filled, gradient, filled.new_empty(0, dtype=torch.int64) if query is None else query
-
-
-# Written out: older versions of PyTorch do not read annotations that are strings.
-_SCHEMA = (
-    "(Tensor scores, Tensor target, Tensor? mask, Tensor? qid, int? ignore_index, str objective, bool refuse, "
-    "str backend) -> (Tensor, Tensor, Tensor, Tensor)"
-)
 
 
 rank_loss = torch.library.custom_op("rankwise::rank_loss", solve, mutates_args=(), schema=_SCHEMA)
@@ -196,7 +179,7 @@ class _Compiled(torch.autograd.Function):
         elif scores.dim() == 1 and not ctx.is_ragged:
             grad = grad[..., None]
         scaled = _SemiGradient.apply if torch.is_grad_enabled() else _semi_gradient
-        return scaled(grad, gradient, query if by_query else None, scores), *_NO_GRADIENTS
+        return scaled(grad, gradient, query if by_query else None, scores), *(None,) * 8
 
 
 def _refuse_forward_mode(ctx: Any, *grads: Any) -> Any:
@@ -227,16 +210,25 @@ class _Eager(torch.autograd.Function):
         return value, filled
 
 
-def function_for(scores: Tensor, options: Options) -> tuple[Any, Options]:
-    """The function of (scores, target, mask, qid, *options) that has a semi-gradient, and its options.
+def reduced_loss(
+    scores: Tensor,
+    target: Tensor,
+    mask: Tensor | None,
+    qid: Tensor | None,
+    ignore_index: int | None,
+    objective: Objective | str,
+    *options: str,
+) -> tuple[Tensor, Tensor]:
+    """The value, with a semi-gradient in the scores, and which queries count; scores as in `solve`.
 
-    Scores as in `solve`. It returns the value, or with reduction="none" those of all queries; and which queries count.
+    options: empty, reduction and backend. With reduction="none" there is a value for each query.
     """
-    if is_plain(scores):
-        return _Eager, options
-    if not isinstance(options.objective, str):  # it lives as long as the options of the caller
-        options = options._replace(objective=options.objective.key())
-    return _Compiled if torch.compiler.is_compiling() else _Mapped, options
+    function: Any = _Eager
+    if not is_plain(scores):
+        function = _Compiled if torch.compiler.is_compiling() else _Mapped
+        objective = objective if isinstance(objective, str) else objective.key()  # the caller keeps it alive
+    value, filled, *_ = function.apply(scores, target, mask, qid, ignore_index, objective, *options)
+    return value, filled
 
 
 def is_plain(values: Tensor) -> bool:

@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING
 
 from torch import Tensor
 
-from rankwise.torch.arguments import Asked, Options, documented, takes_also
+from rankwise.documenting import SHARED, documented
+from rankwise.torch.arguments import Asked, Options, describe, takes_also
 from rankwise.torch.batches import Batch, loss_of_batch
 from rankwise.torch.modules import RankLoss
 from rankwise.torch.objective import Objective, RankSort, posed
@@ -16,56 +17,61 @@ if TYPE_CHECKING:
 
 
 def rank_sort_of_batch(batch: Batch, objective: Objective | str, asked: Asked) -> tuple[Tensor, Tensor]:
-    """The ranking and the sorting part of a flat batch, which do not depend on how its qualities were found."""
-    scores, target = batch[:2]
-    if getattr(scores, "ndim", 1) > 1:
+    """The ranking and the sorting part of a flat batch."""
+    if getattr(batch.scores, "ndim", 1) > 1:
         raise ValueError(
-            f"scores have shape {tuple(scores.shape)} but must be flat, (n,); pass scores.flatten(), target.flatten() "
-            "and, for several images, qid= with the image of each sample"
+            f"scores have shape {tuple(batch.scores.shape)} but must be flat, (n,); pass scores.flatten(), "
+            "target.flatten() and, for several images, qid= with the image of each sample"
         )
-    if isinstance(target, Tensor):
-        batch = batch._replace(target=target.detach())
-    parts = loss_of_batch(batch, objective, asked)
-    return parts[0], parts[1]
+    ranking, sorting = loss_of_batch(batch, objective, asked)
+    return ranking, sorting
+
+
+_ENTRIES = """
+scores : Tensor of shape (n,)
+    Raw outputs of a model, flat.
+target : Tensor of shape (n,)
+    Quality of each positive, in (0, 1], such as the IoU of its box. Negatives have 0.
+qid : Tensor of shape (n,), optional
+    Integer image id of each sample. Each image is then a query, and the parts are means over images.
+width : float, default 0.5
+    Half the width of the ramp H by which scores are compared.
+empty : {"zero", "skip", "error"}, default "zero"
+    Treatment of queries without positives: as of other losses. One without negatives still has a sorting part.
+"""
+_RETURNS = """\
+ranking : Tensor
+    Ranking part: a scalar tensor, or one value per query with reduction="none".
+sorting : Tensor
+    Sorting part, of the same shape."""
+SHARED["rank_sort_examples"] = """\
+Examples
+--------
+>>> import torch, rankwise.torch as rwt
+>>> scores, quality = torch.tensor([[2.0, 1.0, 0.0], [0.5, 0.0, 1.0]])  # IoU of positives, 0 of negatives"""
+describe("rank_sort", _ENTRIES, _RETURNS)
 
 
 @documented
 class RankSortLoss(RankLoss):
     """RankSort loss of a detector (Oksuz et al., ICCV 2021).
 
-    It ranks positives above negatives, and positives among themselves by quality, such as the IoU of their boxes. It
-    replaces the classification loss of a detector. It has two parts: minimise their sum.
+    It ranks positives above negatives, and positives among themselves by quality. It replaces the classification loss
+    of a detector. It has two parts: minimise their sum.
 
         ranking_i = FP_i/(a_i + FP_i),  a_i = Σ_k H(s_k − s_i) over positives,  FP_i = Σ_j H(s_j − s_i) over negatives
         sorting_i = mean of 1 − t_k weighted by H(s_k − s_i), less the same over those of t_k ≥ t_i
 
-    with H(x) = clip(x/(2·width) + ½, 0, 1). Each part is the mean over positives.
+    with H(x) = clip(x/(2·width) + ½, 0, 1). Each part is the mean over positives. Its gradient is an update: a positive
+    hands its errors to the samples above it, in proportion to H, as long as it is ranked wrong.
 
-    Parameters
-    ----------
-    width : float, default 0.5
-        Half the width of the ramp H by which scores are compared.
-    {torch_ignore_index}
-    empty : {"zero", "skip", "error"}, default "zero"
-        Treatment of queries without positives: as of other losses. One without negatives still has a sorting part.
-    {torch_reduction}
-    {torch_gather}
-    {torch_backend}
+    {rank_sort_arguments}
 
     See Also
     --------
     ErrorDrivenLoss : For positives without a quality (AP-loss).
 
-    Notes
-    -----
-    The gradient is an update, not the derivative of the value. A positive hands its ranking error to the negatives
-    above it, and its sorting error to positives of lower quality above it, in proportion to H. It does not vanish while
-    a positive is ranked wrong.
-
-    Examples
-    --------
-    >>> import torch, rankwise.torch as rwt
-    >>> scores, quality = torch.tensor([[2.0, 1.0, 0.0], [0.5, 0.0, 1.0]])  # IoU of positives, 0 of negatives
+    {rank_sort_examples}
     >>> ranking, sorting = rwt.RankSortLoss()(scores, quality)
     >>> round(ranking.item(), 4), round(sorting.item(), 4)
     (0.2, 0.1667)
@@ -78,24 +84,8 @@ class RankSortLoss(RankLoss):
     def forward(  # type: ignore[override]
         self, scores: Tensor, target: Tensor, *, mask: Tensor | None = None, qid: Tensor | None = None
     ) -> tuple[Tensor, Tensor]:
-        """
-        Compute both parts of the loss of a batch.
+        """Compute both parts of the loss of a batch.
 
-        Parameters
-        ----------
-        scores : Tensor of shape (n,)
-            Raw outputs of a model, flat.
-        target : Tensor of shape (n,)
-            Quality of each positive, in (0, 1], such as the IoU of its box. Negatives have 0.
-        {torch_mask}
-        qid : Tensor of shape (n,), optional
-            Integer image id of each sample. Each image is then a query, and the parts are means over images.
-
-        Returns
-        -------
-        ranking : Tensor
-            Ranking part: a scalar tensor, or one value per query with reduction="none".
-        sorting : Tensor
-            Sorting part, of the same shape.
+        {rank_sort_function}
         """
         return rank_sort_of_batch(Batch(scores, target, mask, qid), posed("ap", self.surrogate), self.options)

@@ -9,16 +9,16 @@ import torch
 from torch import Tensor
 from torch.utils.checkpoint import checkpoint
 
-from rankwise.arguments import as_scale, check_known, is_whole
+from rankwise.arguments import check_known, is_whole
+from rankwise.documenting import SHARED, documented
 from rankwise.metrics.registry import LossLike
 from rankwise.surrogates import ErrorDriven, Hinge, Smooth, Surrogate
-from rankwise.surrogates.softened import as_width
 from rankwise.torch import operator
-from rankwise.torch.arguments import Gather, checked, documented, takes_also
+from rankwise.torch.arguments import Gather, checked, describe, takes_also
 from rankwise.torch.batches import is_distributed
 from rankwise.torch.layout import check_beside, check_per_row, check_tensor
 from rankwise.torch.modules import RankLoss
-from rankwise.torch.objective import objective_of, posed, queries_counted, refuse_empty
+from rankwise.torch.objective import Objective, objective_of, posed, queries_counted, refuse_empty
 
 # Similarities held at a time, unless chunk_size says otherwise: 256 MiB of float32.
 _MOST_HELD = 1 << 26
@@ -52,19 +52,10 @@ class Retrieval(NamedTuple):
                 "surrogate='hinge' with it, or width= instead"
             )
         name = "smooth" if self.surrogate is None else self.surrogate
-        scale, width = as_scale(1.0 if self.scale is None else self.scale), as_width(self.width)
-        named = {"smooth": (Smooth, width), "error-driven": (ErrorDriven, width), "hinge": (Hinge, scale)}
+        scale = 1.0 if self.scale is None else self.scale
+        named = {"smooth": (Smooth, self.width), "error-driven": (ErrorDriven, self.width), "hinge": (Hinge, scale)}
         check_known("surrogate", name, tuple(named))
         return named[name]
-
-
-class _Given(NamedTuple):
-    """Queries (B, d) with labels (B,), and the embeddings they rank, (R, d) with labels (R,)."""
-
-    queries: Tensor
-    labels: Tensor
-    reference: Tensor
-    reference_labels: Tensor
 
 
 def retrieve(
@@ -81,16 +72,23 @@ def retrieve(
     if several:
         from rankwise.torch import distributed  # imports PyTorch's compiler, which takes seconds
     prepared = partial(_prepare, embeddings, labels, reference, reference_labels, asked.similarity)
-    given, own = distributed.together(prepared, embeddings.device) if several else prepared()
+    queries, ranked, of_ranked, own = distributed.together(prepared, embeddings.device) if several else prepared()
     if several:
-        *joined, first = distributed.join_embeddings(given.reference, given.reference_labels, own == 0)
-        given, own = _Given(*given[:2], *joined), None if own is None else first
-    # The operator knows only the place of an empty query within its chunk.
-    refused_here = asked.empty == "error" and operator.is_plain(given.queries)
-    options = operator.Options(None, objective, "zero" if refused_here else asked.empty, "none", asked.backend)
-    step = asked.chunk_size or max(1, _MOST_HELD // max(given.reference.shape[0], 1))
-    solved = partial(_by_chunk, given, options, own, step, refused_here)
-    values, filled = distributed.together(solved, embeddings.device) if several else solved()
+        ranked, of_ranked, first = distributed.join_embeddings(ranked, of_ranked, own == 0)
+        own = None if own is None else first
+    given = queries, labels, ranked, of_ranked
+    step = asked.chunk_size or max(1, _MOST_HELD // max(ranked.shape[0], 1))
+
+    def solve() -> tuple[Tensor, Tensor]:
+        # The operator knows only the place of an empty query within its chunk.
+        refuse = asked.empty == "error" and operator.is_plain(queries)
+        empty = "zero" if refuse else asked.empty
+        values, filled = _by_chunk(given, own, step, objective, empty, "none", asked.backend)
+        if refuse:
+            refuse_empty(filled, objective_of(objective).lacks(False))
+        return values, filled
+
+    values, filled = distributed.together(solve, embeddings.device) if several else solve()
     if several and asked.gather == "ddp":
         values = values.detach() + torch.distributed.get_world_size() * (values - values.detach())
     if asked.reduction == "none":
@@ -103,13 +101,13 @@ def retrieve(
 
 def _prepare(
     embeddings: Tensor, labels: Tensor, reference: Tensor | None, reference_labels: Tensor | None, similarity: str
-) -> tuple[_Given, int | None]:
-    """All embeddings, checked and normalised; and which reference is the first query, or None."""
+) -> tuple[Tensor, Tensor, Tensor, int | None]:
+    """Queries and what they rank, with labels, checked and normalised; and which of these is the first query."""
     if (reference is None) != (reference_labels is None):
         raise ValueError("reference and reference_labels must be given together; pass both or neither")
     queries = _checked(embeddings, labels, "embeddings", "labels", similarity)
     if reference is None or reference_labels is None:
-        return _Given(queries, labels, queries, labels), 0
+        return queries, queries, labels, 0
     ranked = _checked(reference, reference_labels, "reference", "reference_labels", similarity)
     if reference.shape[1] != embeddings.shape[1]:
         raise ValueError(
@@ -120,7 +118,7 @@ def _prepare(
         raise ValueError(
             f"reference is {reference.dtype} but embeddings are {embeddings.dtype}; convert one with .to()"
         )
-    return _Given(queries, labels, ranked, reference_labels), None
+    return queries, ranked, reference_labels, None
 
 
 def _checked(embeddings: Tensor, labels: Tensor, name: str, name_of_labels: str, similarity: str) -> Tensor:
@@ -137,41 +135,62 @@ def _checked(embeddings: Tensor, labels: Tensor, name: str, name_of_labels: str,
 
 
 def _by_chunk(
-    given: _Given, options: operator.Options, own: int | None, step: int, refuse: bool
+    given: tuple[Tensor, ...], own: int | None, step: int, objective: Objective | str, *options: str
 ) -> tuple[Tensor, Tensor]:
-    """Values of all queries and whether each counts, step queries at a time."""
+    """Values of all queries and whether each counts, step queries at a time; query i is reference own + i."""
+
+    def solve(begin: int, queries: Tensor, labels: Tensor, reference: Tensor, of_reference: Tensor) -> Any:
+        target, mask = labels[:, None] == of_reference, None
+        if own is not None:  # no query ranks itself
+            mask = torch.ones_like(target)
+            mask.diagonal(own + begin).fill_(False)
+        return operator.reduced_loss(queries @ reference.T, target, mask, None, None, objective, *options)
+
     parts = []
     queries, labels, *reference = given
     again = queries.shape[0] > step and torch.is_grad_enabled()
     for begin in range(0, max(queries.shape[0], 1), step):
-        part = partial(_part, options=options, own=None if own is None else own + begin)
+        part = partial(solve, begin)
         chunk = (queries[begin : begin + step], labels[begin : begin + step], *reference)
         parts.append(checkpoint(part, *chunk, use_reentrant=False) if again else part(*chunk))
     values, filled = (torch.cat(one) for one in zip(*parts, strict=True))
-    if refuse:
-        refuse_empty(filled, objective_of(options.objective).lacks(False))
     return values, filled
 
 
-def _part(
-    queries: Tensor,
-    labels: Tensor,
-    reference: Tensor,
-    reference_labels: Tensor,
-    *,
-    options: operator.Options,
-    own: int | None,
-) -> tuple[Tensor, Tensor]:
-    """Values of some queries; query i is reference own + i and not ranked, unless own is None."""
-    target = labels[:, None] == reference_labels
-    mask = None
-    if own is not None:
-        mask = torch.ones_like(target)
-        mask.diagonal(own).fill_(False)
-    scores = queries @ reference.T
-    function, told = operator.function_for(scores, options)
-    values, filled, *_ = function.apply(scores, target, mask, None, *told)
-    return values, filled
+_ENTRIES = """
+embeddings : Tensor of shape (B, d)
+    One query per row, in floating point.
+labels : Tensor of shape (B,)
+    Integer label of each embedding. Items with the label of a query are relevant to it.
+reference : Tensor of shape (R, d), optional
+    Embeddings to rank, all of them for every query. Without them, each query ranks the other embeddings of the batch,
+    and not itself.
+reference_labels : Tensor of shape (R,), optional
+    Integer label of each reference. Required with reference.
+surrogate : {"smooth", "error-driven", "hinge"} or Surrogate, optional
+    How the rank loss is minimised, by default as in `SmoothRankLoss`.
+scale : float, optional
+    Weight of the rank loss in the hinge, 1 by default. 0.3 to 1 suits cosines. Only for surrogate="hinge".
+width : float, default 0.05
+    Half the width of the ramp of the other two surrogates, in units of similarity. 0.05 to 0.1 suits cosines.
+similarity : {"cosine", "dot"}, default "cosine"
+    How embeddings are compared. "cosine" normalises them first, and "dot" takes them as they are.
+empty : {"zero", "skip", "error"}, default "skip"
+    What to do with a query without positives (alone in its label) or without negatives, as in other losses.
+chunk_size : int, optional
+    Number of queries whose similarities are held at a time. Memory is O(chunk_size·R), and backward computes the
+    similarities again. None takes as many as fit in 256 MiB.
+gather : bool or "ddp", default False
+    Whether to use the queries and references of all processes of torch.distributed; "ddp" for
+    DistributedDataParallel, as in other losses. With reduction="none", the values are those of this process's queries.
+"""
+SHARED["retrieval_examples"] = """\
+Examples
+--------
+>>> import torch, rankwise.torch as rwt
+>>> embeddings = torch.tensor([[1.0, 0.0], [0.8, 0.6], [0.28, 0.96]])  # of a network
+>>> labels = torch.tensor([7, 7, 3])"""
+describe("retrieval", _ENTRIES)
 
 
 @documented
@@ -181,47 +200,13 @@ class RetrievalLoss(RankLoss):
     Each embedding of the batch ranks the others by similarity, or ranks reference embeddings. Those with the label of
     the query are relevant. The value is the mean rank loss over the queries.
 
-    Call it as `loss(embeddings, labels)`, with a reference set as needed. See `forward`.
-
-    Parameters
-    ----------
-    {torch_loss}
-    surrogate : {"smooth", "error-driven", "hinge"} or Surrogate, optional
-        How the rank loss is minimised: as in `SmoothRankLoss` (the default), in `ErrorDrivenLoss`, whose gradient is an
-        update and not a derivative, or in `RankHingeLoss`; or a `rankwise.Surrogate`.
-    scale : float, optional
-        Weight of the rank loss in the hinge, 1 by default. 0.3 to 1 suits cosines. Only for surrogate="hinge".
-    width : float, default 0.05
-        Half the width of the ramp of the other two surrogates, in units of similarity. 0.05 to 0.1 suits cosines.
-    similarity : {"cosine", "dot"}, default "cosine"
-        How embeddings are compared. "cosine" normalises them first, and "dot" takes them as they are.
-    empty : {"zero", "skip", "error"}, default "skip"
-        Treatment of queries without positives (alone in their label) or without negatives, as of other losses.
-    {torch_reduction}
-    chunk_size : int, optional
-        Number of queries whose similarities are held at a time. Memory is O(chunk_size·R), and backward computes the
-        similarities again. None takes as many as fit in 256 MiB.
-    gather : bool or "ddp", default False
-        Whether to use the queries and references of all processes of torch.distributed. "ddp" multiplies gradients by
-        the number of processes, because DistributedDataParallel averages them. With reduction="none", the values are
-        those of this process's queries.
-    {torch_backend}
+    {retrieval_arguments}
 
     See Also
     --------
     SmoothRankLoss : For scores that a model gives directly.
 
-    Notes
-    -----
-    On unseen alphabets of Omniglot, MAP@R was 0.361 with the smooth surrogate, 0.347 with the error-driven one and
-    0.346 with the hinge, all with a width of 0.05 and a scale of 1. The smooth one was third of nine losses, within
-    chance of the first.
-
-    Examples
-    --------
-    >>> import torch, rankwise.torch as rwt
-    >>> embeddings = torch.tensor([[1.0, 0.0], [0.8, 0.6], [0.28, 0.96]])  # of a network
-    >>> labels = torch.tensor([7, 7, 3])
+    {retrieval_examples}
     >>> round(rwt.RetrievalLoss("ap")(embeddings, labels).item(), 4)
     0.1667
     """
@@ -243,21 +228,6 @@ class RetrievalLoss(RankLoss):
         """
         Compute the loss of a batch of embeddings.
 
-        Parameters
-        ----------
-        embeddings : Tensor of shape (B, d)
-            One query per row, in floating point.
-        labels : Tensor of shape (B,)
-            Integer label of each embedding. Items with the label of a query are relevant to it.
-        reference : Tensor of shape (R, d), optional
-            Embeddings to rank, all of them for every query. Without them, each query ranks the other embeddings of the
-            batch, and not itself.
-        reference_labels : Tensor of shape (R,), optional
-            Integer label of each reference. Required with reference.
-
-        Returns
-        -------
-        Tensor
-            The loss as a scalar tensor, or one value per query with reduction="none".
+        {retrieval_function}
         """
         return retrieve(embeddings, labels, reference, reference_labels, self.loss, self.options)

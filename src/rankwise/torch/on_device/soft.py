@@ -7,12 +7,10 @@ t_k ± width place a sample: it is below the windows of positives k < under, in 
 those from upto on. This takes O(n log P) work and O(n) memory per query, and no P × N matrix.
 
 A sum over a window is a difference of two prefix sums, and must not cancel. So positives are divided into cells, each
-as long as two windows and numbered along the gaps between positives; a gap longer than a cell counts as one cell.
-However far apart scores lie, those in a window lie in one cell or in two consecutive ones. Offsets are measured from
-the first positive of the cell. Sums of offsets by positive are sums of integers, which use as many bits as n allows.
-They are exact except for the rounding of each offset, to 2⁻⁵⁰ of a window for n up to 1,000 and 2⁻⁴⁰ for a million, on
-any device in any order. Sums of weights by sample are differences of running sums in floating point, with the rounding
-error of the total: with a million samples, less than 10⁻¹² of the largest gradient in every trial.
+as long as two windows; a gap longer than a cell counts as one cell. A window lies in one cell or in two consecutive
+ones, and offsets are measured from the first positive of the cell. Sums of offsets by positive are sums of integers
+(offsets are rounded to 2⁻⁵⁰ of a window for n up to 1,000 and to 2⁻⁴⁰ for a million), exact on any device in any order.
+Sums of weights by sample are in floating point, with the rounding error of the total.
 """
 
 from __future__ import annotations
