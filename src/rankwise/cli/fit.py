@@ -75,12 +75,12 @@ def run(arguments: argparse.Namespace) -> int:
     check_files({"TRAIN": arguments.data}, {"--output": output, "--json": arguments.json})
     as_metric("ap" if arguments.metric == "map" else arguments.metric)  # refused before anything is read
     samples = Samples(read(arguments), arguments.relevant_from, [arguments.metric])
-    if samples.n < _LEAST:
-        raise ValueError(f"{samples.source}: {samples.n} samples are too few to learn from; add samples")
     if samples.one_class == samples.n_queries:
         raise ValueError(
             f"{samples.source}: no query has both relevant and other samples, so none can be ranked; try --no-qid"
         )
+    if samples.n < _LEAST:
+        raise ValueError(f"{samples.source}: {samples.n} samples are too few to learn from; add samples")
     voice = Voice(quiet=quiet, aside=is_standard(arguments.json))
     aside = f" ({samples.one_class:,} left out: only one class)" if samples.one_class else ""
     voice.say(samples.line(f" with {counted(samples.n_features, 'feature')}", aside))

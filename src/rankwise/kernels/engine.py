@@ -19,6 +19,7 @@ from rankwise.kernels.compiled import kernel
 from rankwise.kernels.contract import AnyLoss
 from rankwise.kernels.cutoff import place_first, solve_large_cut
 from rankwise.kernels.flags import all_within
+from rankwise.kernels.half import widen
 from rankwise.kernels.positives import finish, middle_by_weight, place_by_score, scaled_weights
 from rankwise.kernels.sorting import move_apart, n_slots, sort_descending
 from rankwise.kernels.threads import run, worth
@@ -121,8 +122,7 @@ def _solve_run(
         stop = max(int(np.searchsorted(starts, starts[first] + _AT_ONCE, side="right")) - 1, first + 1)
         stop, own = min(stop, last), slice(starts[first], starts[min(stop, last)])
         wide, slopes = copies[:, : own.stop - own.start]
-        with np.errstate(invalid="ignore"):  # a signalling NaN is found by the kernel
-            wide[:] = scores[own]
+        widen(scores[own], wide)
         if solve_small(wide, queries.relevant[own], starts - own.start, first, stop, *how, slopes, *rest) < stop:
             break
         gradient[own], first = slopes, stop
@@ -133,8 +133,9 @@ def _as_double(scores: NDArray[np.floating]) -> NDArray[np.float64]:
     """Return scores in the type that the kernels for small queries are compiled for."""
     if scores.dtype == np.float64:
         return cast("NDArray[np.float64]", scores)
-    with np.errstate(invalid="ignore"):  # a signalling NaN is found by the kernel
-        return scores.astype(np.float64)
+    wide = np.empty(scores.shape[0])
+    widen(scores, wide)
+    return wide
 
 
 def _loss_arguments(loss: AnyLoss, n_pos: int, n: int, k: int | None) -> tuple[Any, ...]:

@@ -49,3 +49,10 @@ def half_bits(values, bits):
         normal = (rounded >> np.uint32(13)) - np.uint32(112 << 10)
         sign = (np.float32(values[k]).view(np.uint32) >> np.uint32(16)) & np.uint32(0x8000)
         bits[k] = np.uint16(sign | (tiny if size < _NORMAL else normal))
+
+
+@kernel
+def widen(values, result):
+    """float32 as float64; NumPy would warn of a signalling NaN, and to keep it quiet takes longer than to convert."""
+    for k in range(values.shape[0]):
+        result[k] = values[k]
