@@ -25,17 +25,18 @@ _CONSTANT = 1e-12
 
 def check_scales(X: Any, estimator: str) -> None:
     """Refuse features that are too small to be squared; warn if they differ much in scale. X: dense, CSR or CSC."""
-    low, high, filled = _looked_at(X)
+    seen = _some_rows(X)
+    low, high = _ends(seen)
     largest, varies = np.maximum(np.abs(low), np.abs(high)), high - low
     if largest.max(initial=0.0) < _SMALLEST and 0.0 < _largest(X) < _SMALLEST:
         raise ValueError(f"features are below {_SMALLEST:g}, which is too small to be squared; scale them first")
-    used = np.flatnonzero((varies > _CONSTANT * largest) & (filled >= _FILLED))
-    if used.size < 2:
-        return
-    small, large = used[np.argmin(varies[used])], used[np.argmax(varies[used])]
-    apart = np.log10(varies[large]) - np.log10(varies[small])  # the ratio may overflow
+    used = np.flatnonzero(varies > _CONSTANT * largest)
+    if _apart(varies[used]) > np.log10(_APART):  # only then is it worth to count
+        used = used[_filled(seen)[used] >= _FILLED]
+    apart = _apart(varies[used])  # the ratio may overflow
     if apart <= np.log10(_APART):
         return
+    small, large = used[np.argmin(varies[used])], used[np.argmax(varies[used])]
     scaler = "StandardScaler" if isinstance(X, np.ndarray) else "MaxAbsScaler"
     warnings.warn(
         f"features {small + 1} and {large + 1} differ in scale by a factor of about 10^{apart:.0f}, so the smaller one "
@@ -52,20 +53,29 @@ def _largest(X: Any) -> float:
     return float(np.abs(as_features(X).scores(coef)).max(initial=0.0))
 
 
-def _looked_at(X: Any) -> tuple[Vector, Vector, NDArray[np.int64]]:
-    """Return each feature's least value, largest value and number of others than 0, in some rows."""
+def _apart(varies: Vector) -> float:
+    """Return how many powers of ten lie between the least and the largest range."""
+    return float(np.log10(varies.max()) - np.log10(varies.min())) if varies.size else 0.0
+
+
+def _some_rows(X: Any) -> Any:
+    """Return some rows, all if they are few."""
     n = X.shape[0]
-    blocks = [slice(start, min(start + _ROWS, n)) for start in range(0, n, max(n // _BLOCKS, _ROWS))]
-    parts: Any = (X[block] for block in blocks)
-    if getattr(X, "format", "") == "csc":  # taking rows reads all entries, so this is done once
-        parts = [X[np.concatenate([np.arange(block.start, block.stop) for block in blocks])]]
-    low, high, filled = zip(*map(_ends, parts), strict=True)
-    return np.min(low, axis=0), np.max(high, axis=0), np.sum(filled, axis=0)
+    blocks = range(0, n, max(n // _BLOCKS, _ROWS))
+    rows = np.concatenate([np.arange(start, min(start + _ROWS, n)) for start in blocks])
+    return X if rows.size == n else X[rows]
 
 
-def _ends(X: Any) -> tuple[Vector, Vector, NDArray[np.int64]]:
-    """Return the same in all rows. Sparse features are seen from 0, because they are not centred."""
+def _ends(X: Any) -> tuple[Vector, Vector]:
+    """Return each feature's least and largest value. Sparse features are seen from 0, because they are not centred."""
     if isinstance(X, np.ndarray):
-        return X.min(axis=0), X.max(axis=0), np.count_nonzero(X, axis=0)
+        return X.min(axis=0), X.max(axis=0)
     low, high = min_max_axis(X, axis=0)
-    return np.minimum(low, 0.0), np.maximum(high, 0.0), np.bincount(X.tocsr().indices, minlength=X.shape[1])
+    return np.minimum(low, 0.0), np.maximum(high, 0.0)
+
+
+def _filled(X: Any) -> NDArray[np.int64]:
+    """Return the number of values other than 0 of each feature."""
+    if isinstance(X, np.ndarray):
+        return np.asarray(np.count_nonzero(X, axis=0))
+    return np.bincount(X.tocsr().indices, minlength=X.shape[1])
