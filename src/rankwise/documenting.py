@@ -25,7 +25,7 @@ surrogate : Surrogate
     The surrogate, such as `Hinge()`, `Smooth(width=0.5)`, `ErrorDriven()`, or one of your own.
 loss : str or Loss, default "ap"
     Name of a loss: "ap", "ndcg", "mrr", "auc", "zero-one", or one of the first k places, such as "ndcg@10",
-    "ap@100", "mrr@10" and "precision@10"; or a `Loss`, such as a `DiscountedLoss` of your own.
+    "ap@100", "mrr@10", "precision@10" and "recall@10"; or a `Loss`, such as a `DiscountedLoss` of your own.
 qid : array-like of shape (n,), optional
     Query of each sample, as integers or strings in any order. By default all samples form one query.
 n_threads : int, default 1

@@ -47,7 +47,7 @@ MODULES = sorted(PACKAGE.rglob("*.py"))
 
 
 def part_of(path: Path) -> str:
-    """The part a file belongs to: hinge.py → hinge, inference/steps.py → inference."""
+    """The part a file belongs to: models.py → models, metrics/ap.py → metrics."""
     return path.relative_to(PACKAGE).with_suffix("").parts[0]
 
 

@@ -12,6 +12,7 @@ from rankwise.arguments import as_truth
 from rankwise.dask.exchange import Exchange, Joined
 from rankwise.dask.faults import fault_of
 from rankwise.dask.portions import Large, is_large
+from rankwise.kernels.contract import FAST
 from rankwise.linear.task import as_labels, share_of_queries
 from rankwise.metrics.loss import Loss
 from rankwise.metrics.thresholds import Levels, check_number, weigh_levels
@@ -170,7 +171,7 @@ def make_plan(table: Table, counts: Counts, meaning: Meaning, loss: Loss, surrog
     """Decide who solves which query."""
     if meaning.least is not None and loss.judges_labels:
         raise ValueError(f"{loss.name} takes binary labels, not grades; pass relevant > 0, or use another loss")
-    by_buckets = isinstance(surrogate, Hinge) and surrogate.method in ("auto", "bucketed")
+    by_buckets = isinstance(surrogate, Hinge) and surrogate.method in FAST
     together = by_buckets and not loss.judges_labels and loss.k is None
     large: list[Large] = []
     gathered: list[int] = []

@@ -3,7 +3,8 @@
 Scores are kept in descending order, as opt is indexed (the paper's precondition (i) is written for ascending
 order). MEDIAN and SELECT are one call here, `divide`: a pass around a pivot near the median, and where that leaves less
 than a sixteenth on one side, `select`, which finds the median itself: quickselect while it halves quickly, a sort when
-an input resists. So the whole is O(N log P + P log N), and never more than O(N log N).
+an input resists. So the whole is O(N log P + P log N), and never more than O(N log N). The recursion is a stack: its
+right half is kept for later, and the loop goes on with the left one.
 """
 
 from __future__ import annotations
@@ -24,8 +25,9 @@ if TYPE_CHECKING:
 SHORT = 16
 # What quickselect may look at, in segments, before it sorts what is left of one.
 PATIENCE = 6
-# Columns of `trace`, and columns of `stack`: ℓ⁻, r⁻, ℓ⁺, r⁺ and (trace) m, opt_m or (stack) whether sorted.
-TRACE_COLUMNS = 6
+# Columns of `trace`, and of `stack`: ℓ⁻, r⁻, ℓ⁺, r⁺ and (trace) m, opt_m or (stack) whether sorted.
+TRACE_COLUMNS, STACK_COLUMNS = 6, 5
+# Segments that wait: each has at most 15/16 of the one before, or one half if selected; 80 are more than any query has.
 STACK_ROWS = 80
 
 
@@ -55,7 +57,7 @@ def opt_ranks(weight, discount, tail, pos, val, idx, rank, is_sorted, work, trac
     negatives, elements moved, rows of trace written]. A row of trace is (ℓ⁻, r⁻, ℓ⁺, r⁺, m, opt_m), m = 0 where a
     segment was filled without evaluation; an empty trace records nothing.
     """
-    stack, depth = np.empty((STACK_ROWS, 5), np.int64), 0
+    stack, depth = np.empty((STACK_ROWS, STACK_COLUMNS), np.int64), 0
     left, right, low, high = 0, val.shape[0] - 1, 1, pos.shape[0] + 1
     while True:
         if low == high:  # Algorithm 1, line 2

@@ -8,8 +8,6 @@ from typing import NamedTuple, Protocol
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-__all__ = ["FAST", "METHODS", "WITHOUT_C2", "AnyLoss", "LossTables", "Tail"]
-
 FloatArray = NDArray[np.float64]
 
 METHODS = (

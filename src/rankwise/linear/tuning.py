@@ -1,6 +1,7 @@
 """The search behind LinearRanker: starts along C, their mean refined along strengths, all compared by folds.
 
-1. Logistic regression, the squared hinge and the structured hinge of the loss are fitted for ascending C in every fold.
+1. Logistic regression, the squared hinge and the structured hinge of the loss, on small data also balanced
+   versions of the first two, are fitted for ascending C in every fold.
 2. The mean of the best of each, weighted as in 4, is refined by the smooth loss, in two ways, with falling strength.
    With grades this is done twice: by grades and by relevance. Starts use relevance only.
 3. A path ends after two candidates in a row that are clearly worse than the best, measured in standard errors.
@@ -34,6 +35,7 @@ _CS = {
     "balanced logistic": tuple(4.0**e for e in range(-5, 4)),
     "balanced squared hinge": tuple(4.0**e for e in range(-6, 3)),
 }
+# Two ways to refine a start: how it is held near it, and the width of the ramp.
 _WAYS = (Way("weights", 0.3), Way("scores", 3.0))
 # A path ends after two candidates in a row that are worse by this many standard errors.
 _GIVE_UP = 1.0
@@ -57,7 +59,7 @@ Values = Callable[[Vector, Vector], Vector]
 def values_of(metric: Metric, data: RankerData, folds: Sequence[Fold]) -> list[Values]:
     """Return what judges candidates on each fold by values whose mean is the metric.
 
-    They are the precision at each positive, or the metric of each query. Two candidates differ by the mean difference
+    They are the precision at each positive (for AUC, the share of negatives below it), or the metric of each query. Two candidates differ by the mean difference
     of their values, whose standard error is much smaller than that of either candidate.
     """
     by_query = judges(metric, data.judged, data.qid, folds)

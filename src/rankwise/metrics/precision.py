@@ -1,4 +1,4 @@
-"""Precision and recall of the first k places: w_i = 1, D(m) = 1 for m ≤ k. As losses they are one and the same."""
+"""Precision and recall of the first k places: w_k = 1, D(m) = 1 for m ≤ k. As losses they are one and the same."""
 
 from __future__ import annotations
 

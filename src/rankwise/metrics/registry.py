@@ -1,4 +1,4 @@
-"""All metrics by name. A new metric is one file with its class, and one line here; `register` adds those of users."""
+"""All metrics by name. A new metric is one file with its class, imported and listed here; `register` adds those of users."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _KEPT: dict[str, Metric] = {}
 def register(metric: Class) -> Class:
     """Make a class of metrics known by its `name`, wherever a metric or a loss is taken by name; a decorator.
 
-    The name is that of the class called without arguments; unless `cut` is "never" (the default), "name@10" is that of
+    The name is that of the class called without arguments (unless `cut` is "always"); unless `cut` is "never" (the default), "name@10" is that of
     the class called with k=10.
 
     Parameters

@@ -69,7 +69,7 @@ class Hinge(Surrogate):
     def accepts(self, loss: LossLike) -> Loss:
         found = as_loss(loss)
         if found.judges_labels and self.method != "auto":
-            found.check(1, 1)
+            found.check(1, 1)  # refuses: labels have no ranking to search for
         return found
 
     def solve_binary(self, scores: NDArray[np.floating], queries: Queries, loss: Loss, n_threads: int = 1) -> Solved:

@@ -36,7 +36,7 @@ def solve(
 ) -> _Outputs:
     """Solve scores (n,) for one query, (Q, n) for one query per row, or (n,) with qid (n,); refuse: empty queries.
 
-    As `Outcome`; without qid, the query of each sample is an empty tensor.
+    Return the fields of `Outcome`; `query` is empty without qid.
     """
     objective = objective_of(objective)
     samples = objective.read(target, mask, ignore_index)

@@ -74,7 +74,7 @@ def count_gaps(
     """
     n, limit = own.shape[0], limit_of(own)
     buckets, pivot = choose(own, 2 * level.size, limit)
-    edge, middle, *cells = prepare(own, level, width, buckets, pivot)
+    edge, middle, *cells = prepare(level, width, buckets, pivot)
     cuts = _parts(n)
     rows = _ROWS if middle.size <= _FEW_GAPS else 1
     sums, at = np.zeros((len(cuts), 2, rows, middle.size)), np.searchsorted(where, [a for a, _ in cuts] + [n])
@@ -136,7 +136,7 @@ def _run_parts(function: Any, jobs: list[tuple[Any, ...]], n_threads: int) -> li
 
 
 @kernel
-def prepare(scores, level, width, buckets, pivot):
+def prepare(level, width, buckets, pivot):
     """Edges and middles of gaps; of every bucket the gap, −1 where an edge is in it, and start[b] edges below it."""
     n_buckets = (3 if pivot.shape[0] > 0 else 1) * (buckets.last + 1)
     settled, start = np.empty(n_buckets, np.int32), np.zeros(n_buckets + 1, np.int32)

@@ -110,14 +110,14 @@ def _solve_binary(scores: Tensor, samples: Samples, objective: Objective) -> Out
     return Outcome(values, filled.squeeze(1), torch.zeros_like(scores).scatter_(1, rows.order, slope))
 
 
-def _check(loss: DiscountedLoss, rows: SortedRows, thorough: bool) -> None:
-    """Raise for a custom loss that has no normaliser, or, if thorough, breaks (C2), for the counts of some query."""
+def _check(loss: DiscountedLoss, rows: SortedRows, needs_c2: bool) -> None:
+    """Raise for a custom loss that has no normaliser, or, if needs_c2, breaks (C2), for the counts of some query."""
     if loss.proven:
         return
     for n_pos, n_neg in torch.cat([rows.n_pos, rows.n_neg], 1).unique(dim=0).tolist():
         if n_pos == 0 or n_neg == 0:
             continue
-        if thorough:
+        if needs_c2:
             loss.check(n_pos, n_neg)
         else:
             loss.normaliser(n_pos, n_neg)
