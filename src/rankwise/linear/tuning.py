@@ -59,8 +59,8 @@ Values = Callable[[Vector, Vector], Vector]
 def values_of(metric: Metric, data: RankerData, folds: Sequence[Fold]) -> list[Values]:
     """Return what judges candidates on each fold by values whose mean is the metric.
 
-    They are the precision at each positive (for AUC, the share of negatives below it), or the metric of each query. Two candidates differ by the mean difference
-    of their values, whose standard error is much smaller than that of either candidate.
+    They are the precision at each positive (for AUC, the share of negatives below it), or the metric of each query. Two
+    candidates differ by the mean difference of their values, whose standard error is much smaller than that of either.
     """
     by_query = judges(metric, data.judged, data.qid, folds)
     of_positives = None

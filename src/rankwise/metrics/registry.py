@@ -1,4 +1,4 @@
-"""All metrics by name. A new metric is one file with its class, imported and listed here; `register` adds those of users."""
+"""All metrics by name: each is a class in a file of its own, listed here. `register` adds those of users."""
 
 from __future__ import annotations
 
@@ -35,8 +35,8 @@ _KEPT: dict[str, Metric] = {}
 def register(metric: Class) -> Class:
     """Make a class of metrics known by its `name`, wherever a metric or a loss is taken by name; a decorator.
 
-    The name is that of the class called without arguments (unless `cut` is "always"); unless `cut` is "never" (the default), "name@10" is that of
-    the class called with k=10.
+    The name is that of the class called without arguments, and "name@10" that of the class called with k=10. If `cut` is
+    "never" (the default) there is only the first, if "always" only the second.
 
     Parameters
     ----------
