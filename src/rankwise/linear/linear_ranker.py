@@ -85,8 +85,9 @@ class LinearRanker(BaseLinearRanker):
     The candidates are logistic regressions, linear SVMs with squared hinge and structured hinges of the ranking loss,
     each with several strengths of regularisation, and refinements of their mean by the smooth loss of the metric
     without its cut-off (of AP for precision, recall and metrics that cannot be trained for), or by `surrogate`.
-    Cross-validation compares them by the metric, on at most 32,768 samples (200,000 if there are queries). The ranker is the mean of the candidates, fitted to all samples and weighted by exp(−z/¾), where
-    z tells by how many standard errors a candidate is worse than the best one.
+    Cross-validation compares them by the metric, on at most 32,768 samples (200,000 if there are queries). The ranker
+    is the mean of the candidates, fitted to all samples and weighted by exp(−z/¾), where z tells by how many standard
+    errors a candidate is worse than the best one.
 
     Examples
     --------

@@ -35,8 +35,8 @@ _KEPT: dict[str, Metric] = {}
 def register(metric: Class) -> Class:
     """Make a class of metrics known by its `name`, wherever a metric or a loss is taken by name; a decorator.
 
-    The name is that of the class called without arguments, and "name@10" that of the class called with k=10. If `cut` is
-    "never" (the default) there is only the first, if "always" only the second.
+    The name is that of the class called without arguments, and "name@10" that of the class called with k=10. If `cut`
+    is "never" (the default) there is only the first, if "always" only the second.
 
     Parameters
     ----------
