@@ -58,24 +58,26 @@ def _apart(varies: Vector) -> float:
     return float(np.log10(varies.max()) - np.log10(varies.min())) if varies.size else 0.0
 
 
-def _some_rows(X: Any) -> Any:
-    """Return some rows, all if they are few."""
+def _some_rows(X: Any) -> list[Any]:
+    """Return blocks of rows, all if they are few; views of a dense array, one block of sparse rows."""
     n = X.shape[0]
-    blocks = range(0, n, max(n // _BLOCKS, _ROWS))
-    rows = np.concatenate([np.arange(start, min(start + _ROWS, n)) for start in blocks])
-    return X if rows.size == n else X[rows]
-
-
-def _ends(X: Any) -> tuple[Vector, Vector]:
-    """Return each feature's least and largest value. Sparse features are seen from 0, because they are not centred."""
+    blocks = [slice(start, min(start + _ROWS, n)) for start in range(0, n, max(n // _BLOCKS, _ROWS))]
     if isinstance(X, np.ndarray):
-        return X.min(axis=0), X.max(axis=0)
-    low, high = min_max_axis(X, axis=0)
+        return [X[block] for block in blocks]
+    return [X[np.concatenate([np.arange(block.start, block.stop) for block in blocks])]]
+
+
+def _ends(parts: list[Any]) -> tuple[Vector, Vector]:
+    """Return each feature's least and largest value. Sparse features are seen from 0, because they are not centred."""
+    if isinstance(parts[0], np.ndarray):
+        ends = [(part.min(axis=0), part.max(axis=0)) for part in parts]
+        return np.min([low for low, _ in ends], axis=0), np.max([high for _, high in ends], axis=0)
+    low, high = min_max_axis(parts[0], axis=0)
     return np.minimum(low, 0.0), np.maximum(high, 0.0)
 
 
-def _filled(X: Any) -> NDArray[np.int64]:
+def _filled(parts: list[Any]) -> NDArray[np.int64]:
     """Return the number of values other than 0 of each feature."""
-    if isinstance(X, np.ndarray):
-        return np.asarray(np.count_nonzero(X, axis=0))
-    return np.bincount(X.tocsr().indices, minlength=X.shape[1])
+    if isinstance(parts[0], np.ndarray):
+        return np.asarray(np.sum([np.count_nonzero(part, axis=0) for part in parts], axis=0))
+    return np.bincount(parts[0].tocsr().indices, minlength=parts[0].shape[1])
