@@ -17,7 +17,7 @@ from rankwise.arguments import as_array, check_length, first_true
 from rankwise.interleaving import Interleaving
 
 # For packages that extend rankwise.
-__all__ = ["Grouping", "Queries", "as_ids", "as_queries", "group", "n_used"]
+__all__ = ["Queries", "as_queries", "group"]
 
 Kept = TypeVar("Kept")
 # Booleans that say which samples are relevant, or grades.
