@@ -12,7 +12,9 @@ import math
 import os
 import re
 import stat
+import struct
 import zipfile
+import zlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -33,6 +35,11 @@ _ARRAY_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,99}")
 # bool, integers and floats up to 8 bytes, and strings; and how the bytes of an array begin, in NumPy's format 1.0.
 _DTYPE = re.compile(r"[<|](b1|[iu][1248]|f[248]|U\d{1,7})")
 _NPY = b"\x93NUMPY\x01\x00"
+# What zipfile, zlib, json and NumPy raise for bytes that are not theirs.
+_DAMAGED = (
+    zipfile.BadZipFile, zlib.error, struct.error, EOFError, OSError, ValueError, OverflowError, RuntimeError,
+    MemoryError,
+)  # fmt: skip
 _AGAIN = "copy it again, or train the model again"
 
 
@@ -237,7 +244,7 @@ def read_model(path: str | Path) -> ModelFile:
         raise ModelFileError(f"{path}: no such file; check the name and the folder") from None
     except PermissionError:
         raise ModelFileError(f"{path}: no permission to read it; change its mode or its owner") from None
-    except Exception as error:  # whatever zipfile and json raise for bytes that are neither
+    except _DAMAGED as error:
         raise ModelFileError(f"{path}: damaged ({message_of(error)}); {_AGAIN}") from None
 
 
