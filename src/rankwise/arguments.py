@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 # For packages that extend rankwise.
 __all__ = [
-    "NotFiniteError", "as_array", "as_scale", "check_known", "check_positive", "check_whole", "first_true", "is_number",
+    "NotFiniteError", "as_array", "as_scale", "check_known", "check_whole", "first_true", "is_number",
     "is_whole",
 ]  # fmt: skip
 

@@ -13,7 +13,7 @@ from rankwise.surrogates.ranking_loss import ranking_loss
 from rankwise.surrogates.smooth import Smooth, smooth_loss
 
 __all__ = [
-    "SURROGATES", "Direct", "ErrorDriven", "Hinge", "PerQuery", "Result", "Smooth", "Surrogate", "as_surrogate",
+    "SURROGATES", "Direct", "ErrorDriven", "Hinge", "PerQuery", "Result", "Smooth", "Surrogate",
     "error_driven_loss", "evaluate", "most_violating_ranking", "ranking_loss", "smooth_loss", "structured_hinge",
 ]  # fmt: skip
 
