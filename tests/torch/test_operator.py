@@ -22,8 +22,9 @@ from torch_cases import Everywhere  # noqa: E402
 from torch_versions import needs_a_recent_compiler  # noqa: E402
 
 import rankwise.torch as rwt  # noqa: E402
+from rankwise.surrogates.rank_sort import RankSort  # noqa: E402
 from rankwise.torch import functional, operator  # noqa: E402
-from rankwise.torch.objective import RankSort, objective_of, posed  # noqa: E402
+from rankwise.torch.objective import objective_of, posed  # noqa: E402
 
 # PyTorch's notices to itself, while it compiles.
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning:torch.*")

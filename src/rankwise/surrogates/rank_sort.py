@@ -12,14 +12,36 @@ passed on is an update per sample, not the derivative of the value. It is bounde
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from dataclasses import dataclass
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from rankwise.queries import Queries, compiled
+from rankwise.metrics.loss import Loss
+from rankwise.queries import Queries, Solved, compiled
+from rankwise.surrogates.base import Surrogate
+from rankwise.surrogates.softened import as_width
 
 _Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class RankSort(Surrogate):
+    """Ranking and sorting error of detections; grades are qualities, and a query has two values."""
+
+    width: float = 0.5
+    name: ClassVar[str] = "rank-sort"
+    is_derivative: ClassVar[bool] = False
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "width", as_width(self.width))
+
+    def solve_binary(self, scores: NDArray[np.floating], queries: Queries, loss: Loss, n_threads: int = 1) -> Solved:
+        found = solve_rank_sort(scores, queries, queries.truth, self.width, n_threads)  # type: ignore[arg-type]
+        return Solved(found.values, found.values, found.gradients)
+
+    solve_graded = solve_binary
 
 
 class SolvedParts(NamedTuple):

@@ -8,10 +8,11 @@ from torch import Tensor
 
 from rankwise.metrics.registry import LossLike
 from rankwise.surrogates import Direct, ErrorDriven, Hinge, Smooth, Surrogate
+from rankwise.surrogates.rank_sort import RankSort
 from rankwise.torch import modules
 from rankwise.torch.arguments import Asked, Given, Options, checked, takes_also
 from rankwise.torch.batches import Batch, loss_of_batch
-from rankwise.torch.objective import RankSort, posed
+from rankwise.torch.objective import posed
 from rankwise.torch.rank_sort import rank_sort_of_batch
 from rankwise.torch.retrieval import Retrieval, retrieve
 

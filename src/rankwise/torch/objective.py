@@ -13,10 +13,9 @@ from torch import Tensor
 
 from rankwise.metrics.loss import Loss
 from rankwise.metrics.registry import LossLike
-from rankwise.queries import Queries, Solved
+from rankwise.queries import Queries
 from rankwise.surrogates import SURROGATES, Surrogate, as_surrogate
-from rankwise.surrogates.rank_sort import solve_rank_sort
-from rankwise.surrogates.softened import as_width
+from rankwise.surrogates.rank_sort import RankSort
 from rankwise.torch.layout import Samples, precise, read_qualities, read_samples
 
 _BY_KEY: WeakValueDictionary[str, Objective] = WeakValueDictionary()
@@ -54,24 +53,6 @@ class Objective:
         key = f"{self.surrogate!r} of {self.known}" if self.known else f"{type(self.surrogate).__name__} #{id(self)}"
         _BY_KEY[key] = self
         return key
-
-
-@dataclass(frozen=True)
-class RankSort(Surrogate):
-    """Ranking and sorting error of detections; grades are qualities, and a query has two values."""
-
-    width: float = 0.5
-    name: ClassVar[str] = "rank-sort"
-    is_derivative: ClassVar[bool] = False
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "width", as_width(self.width))
-
-    def solve_binary(self, scores: NDArray[np.floating], queries: Queries, loss: Loss, n_threads: int = 1) -> Solved:
-        found = solve_rank_sort(scores, queries, queries.truth, self.width, n_threads)  # type: ignore[arg-type]
-        return Solved(found.values, found.values, found.gradients)
-
-    solve_graded = solve_binary
 
 
 class OfQualities(Objective):

@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING
 from torch import Tensor
 
 from rankwise.documenting import SHARED, documented
+from rankwise.surrogates.rank_sort import RankSort
 from rankwise.torch.arguments import Asked, Options, describe, takes_also
 from rankwise.torch.batches import Batch, loss_of_batch
 from rankwise.torch.modules import RankLoss
-from rankwise.torch.objective import Objective, RankSort, posed
+from rankwise.torch.objective import Objective, posed
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack

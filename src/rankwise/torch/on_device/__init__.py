@@ -15,9 +15,10 @@ from torch import Tensor
 from rankwise.metrics.discounted import DiscountedLoss
 from rankwise.metrics.thresholds import check_number, level_gains, weigh_levels
 from rankwise.surrogates import ErrorDriven, Hinge, Smooth, Surrogate
+from rankwise.surrogates.rank_sort import RankSort
 from rankwise.surrogates.soft_ranks import has_one_step
 from rankwise.torch.layout import Samples, compute_dtype, precise, refuse_scores
-from rankwise.torch.objective import Objective, Outcome, RankSort
+from rankwise.torch.objective import Objective, Outcome
 from rankwise.torch.on_device.grades import Grades, grades_of, soft_ranks
 from rankwise.torch.on_device.hinge import hinge
 from rankwise.torch.on_device.rank_sort import rank_sort
